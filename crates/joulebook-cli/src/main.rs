@@ -1,0 +1,2 @@
+//! The program `joulebook`.
+fn main() {}

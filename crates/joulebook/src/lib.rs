@@ -1,0 +1,6 @@
+//! What a piece of work cost in joules, measured on your own cards.
+
+pub mod reader;
+
+pub use joulebook_core as core;
+pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};

@@ -1,0 +1,138 @@
+//! The seam to the world: whoever can read a card.
+//!
+//! A [`Reader`] delivers the raw readings of one register of one card; it decides nothing. What a
+//! reading means is decided once, in [`joulebook_core::register`]. A [`Tenants`] says whose
+//! processes are resident. Both may block: they are called from a card's own recorder thread, never
+//! from a caller's.
+
+use joulebook_core::{Fault, Power};
+use serde::{Deserialize, Serialize};
+
+/// One register of one card.
+pub trait Reader: Send {
+    /// The card and what its register is. Called once the reader exists, and again after a failure
+    /// (a limit, a driver or a name may be known only later).
+    fn device(&self) -> Device;
+
+    /// One reading, now. The recorder stamps it with the midpoint of the call.
+    fn read(&mut self) -> Result<Reading, Fault>;
+}
+
+/// Who is on a card.
+pub trait Tenants: Send {
+    /// The compute processes resident now. `Err` when they cannot be listed, which is not the same
+    /// as nobody.
+    fn resident(&mut self) -> Result<Vec<Process>, Fault>;
+}
+
+/// A process that holds memory of a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Process id, in the driver's namespace (the host's).
+    pub pid: u32,
+    /// Memory held, MiB; `None` where the driver cannot say (WSL, MIG, N/A).
+    pub used_mib: Option<u64>,
+    /// The executable's path or title, as far as it can be seen.
+    pub name: String,
+}
+
+/// One reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The register's value.
+    pub value: Value,
+    /// What holds the clocks down, where the reader knows.
+    pub throttle: Option<Throttle>,
+}
+
+/// What a register shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A cumulative counter, in the register's own units ([`Device::register`] has the scale).
+    Counter(u64),
+    /// A gauge.
+    Power(Power),
+}
+
+/// Why the clocks are held down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// The software power cap is at work.
+    pub power_capped: bool,
+    /// The hardware power brake is at work.
+    pub power_braked: bool,
+}
+
+/// Which part of a machine a register covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// The graphics card or chip.
+    #[default]
+    Gpu,
+    /// A module that holds more than the GPU (CPU, memory).
+    Module,
+    /// A processor package.
+    Package,
+}
+
+/// Which reader a card is read by; the word stands on every result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// The driver library's energy counter.
+    NvmlCounter,
+    /// The driver library's power gauge.
+    NvmlPower,
+    /// The `nvidia-smi` program.
+    SmiSampler,
+    /// An agent on the card's own host.
+    RemoteAgent,
+    /// A recording.
+    Replay,
+    /// The lab's card: its energy is known, and it is no measurement of this machine.
+    Simulated,
+    /// Nothing could read the card.
+    None,
+}
+
+impl Backend {
+    /// The word, as it stands in results.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NvmlCounter => "nvml_counter",
+            Self::NvmlPower => "nvml_power",
+            Self::SmiSampler => "smi_sampler",
+            Self::RemoteAgent => "remote_agent",
+            Self::Replay => "replay",
+            Self::Simulated => "simulated",
+            Self::None => "none",
+        }
+    }
+}
+
+/// A card, and what its register is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// The driver's index (not CUDA's).
+    pub index: u32,
+    /// The card's UUID; the key under which what is learnt of it is stored.
+    pub uuid: String,
+    /// PCI address, `domain:bus:device.function`.
+    pub pci: Option<String>,
+    /// The card's name.
+    pub name: String,
+    /// The driver's version.
+    pub driver: Option<String>,
+    /// What reads it.
+    pub backend: Backend,
+    /// What its register covers.
+    pub scope: Scope,
+    /// What its register is.
+    pub register: joulebook_core::register::Kind,
+    /// The power limit in force.
+    pub limit: Option<Power>,
+    /// A consumer card (GeForce): read once a second until probed, since fast reads corrupt the
+    /// counter of some of them.
+    pub consumer: bool,
+}
