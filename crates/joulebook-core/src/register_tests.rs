@@ -227,7 +227,7 @@ proptest! {
             }
             // Draws that any card could supply, and enough of them to pay what a false restart
             // may have booked too early.
-            for _ in 0..12 {
+            for _ in 0..20 {
                 oracle.register += 90_000;
                 oracle.pending += 90_000;
                 accepted += poll(&mut register, &mut now, Ok(oracle.register));
