@@ -205,17 +205,24 @@ proptest! {
                     accepted += poll(&mut register, &mut now, Err(Fault::Timeout));
                 }
                 Event::Glitch(shown) => {
-                    prop_assume!(shown + 3_000_000 < oracle.register);
+                    // Near the line it would be no glitch.
+                    if shown + 3_000_000 >= oracle.register {
+                        continue;
+                    }
                     accepted += poll(&mut register, &mut now, Ok(shown));
                 }
                 Event::TwoGlitches(first, rise) => {
-                    prop_assume!(first + rise + 3_000_000 < oracle.register);
+                    if first + rise + 3_000_000 >= oracle.register {
+                        continue;
+                    }
                     accepted += poll(&mut register, &mut now, Ok(first));
                     accepted += poll(&mut register, &mut now, Ok(first + rise));
                 }
                 Event::Restart(counted) => {
                     // A second restart in the same small register could pass for its old line.
-                    prop_assume!(oracle.register > 4_000_000_000);
+                    if oracle.register < 4_000_000_000 {
+                        continue;
+                    }
                     oracle.pending += counted;
                     oracle.register = counted;
                     accepted += poll(&mut register, &mut now, Ok(oracle.register));
