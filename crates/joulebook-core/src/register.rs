@@ -133,6 +133,9 @@ pub enum Step {
 /// The ceiling where neither a limit nor a power is known: above the largest single board sold.
 pub const DEFAULT_CEILING: Power = Power::from_microwatts(1_500_000_000);
 
+/// For how many periods a line that a restart has left may still be returned to.
+const LONGEST_GLITCH: u64 = 10;
+
 /// A cumulative register, followed reading by reading.
 #[derive(Clone, Debug)]
 pub struct Register {
@@ -221,6 +224,7 @@ impl Register {
             return Step::Advanced(self.accept(new, units, wrapped));
         }
         if let Some((line, booked)) = self.retired
+            && at_ns.saturating_sub(line.seen_ns) <= self.period_ns.saturating_mul(LONGEST_GLITCH)
             && let Some((units, wrapped)) = self.on_line(line, raw, at_ns)
         {
             self.drop_candidate();
