@@ -11,6 +11,7 @@
 pub mod fault;
 pub mod flags;
 pub mod register;
+pub mod ring;
 pub mod units;
 
 pub use fault::Fault;
