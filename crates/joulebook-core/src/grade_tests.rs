@@ -88,8 +88,7 @@ fn a_missing_card_makes_the_sum_unknown_and_the_rest_a_lower_bound() {
 
 #[test]
 fn giuls_form_has_its_keys_order_and_roundings() {
-    let mut got =
-        grade(&estimate(100.123_456, 5.0, 4), &context(1.0, Some(70.0)), Hint::default());
+    let mut got = grade(&estimate(100.123_456, 5.0, 4), &context(1.0, Some(70.0)), Hint::default());
     let stage = grade(
         &Err(Missing::of(Fault::WindowBelowResolution)),
         &context(0.1, Some(70.0)),
@@ -99,9 +98,9 @@ fn giuls_form_has_its_keys_order_and_roundings() {
     let text = serde_json::to_string(&got.giul_form(7)).unwrap();
     assert_eq!(
         text,
-        "{\"joules\":30.12,\"method\":\"sampled\",\"seconds\":1.0,\"samples\":4,\
+        "{\"joules\":30.123,\"method\":\"sampled\",\"seconds\":1.0,\"samples\":4,\
          \"mean_watts\":100.12,\"idle_watts\":70.0,\"source\":\"local\",\
-         \"backend\":\"nvml_counter\",\"joules_per_token\":4.30285,\"tokens_per_joule\":0.232,\
+         \"backend\":\"nvml_counter\",\"joules_per_token\":4.30335,\"tokens_per_joule\":0.232,\
          \"stages\":{\"prefill\":{\"joules\":0.0,\"method\":\"unknown\",\"seconds\":0.1,\
          \"samples\":0,\"mean_watts\":0.0,\"idle_watts\":70.0,\"source\":\"local\",\
          \"backend\":\"nvml_counter\"}}}"
