@@ -102,6 +102,18 @@ impl Series {
         }
     }
 
+    /// Energy since the series began, read between two points, µJ; none outside the fine ring.
+    pub fn energy_uj_at(&self, at_ns: u64) -> Option<f64> {
+        let Found::At(index, from) = self.fine.at_or_before(at_ns) else { return None };
+        if from.at_ns == at_ns {
+            return Some(from.energy_uj as f64);
+        }
+        let to = self.fine.get(index.checked_add(1)?)?;
+        let share = at_ns.saturating_sub(from.at_ns) as f64
+            / to.at_ns.saturating_sub(from.at_ns).max(1) as f64;
+        Some(from.energy_uj as f64 + to.energy_uj.saturating_sub(from.energy_uj) as f64 * share)
+    }
+
     /// The points from the `before` ones at or before `from_ns` to the `after` ones at or after
     /// `to_ns`, in order. Where the fine ring does not reach back, coarse points lead up to it.
     pub fn span(&self, from_ns: u64, to_ns: u64, before: u64, after: u64) -> Vec<Point> {
