@@ -64,18 +64,25 @@ pub(super) fn publish_ns(counter: &Counter, card: u32, t_ns: i64) -> i64 {
         return t_ns;
     }
     let into = t_ns.saturating_sub(counter.phase_ns);
-    let publish = |index: i64| counter.phase_ns.saturating_add(index.saturating_mul(period_ns));
     if jitter_ns == 0 {
-        return publish(into.div_euclid(period_ns));
+        return instant_ns(counter, card, into.div_euclid(period_ns));
     }
-    // Publish `surely` has come whatever it drew; later ones may have.
+    // Publish `surely` has come whatever it drew; later ones may have, and one that is less than
+    // two jitters older may have come after it.
     let surely = into.saturating_sub(jitter_ns).div_euclid(period_ns);
     let perhaps = into.saturating_add(jitter_ns).div_euclid(period_ns);
-    (surely..=perhaps)
-        .map(|index| publish(index).saturating_add(displacement_ns(card, index, jitter_ns)))
+    let overtaken = jitter_ns.saturating_mul(2) / period_ns;
+    (surely - overtaken..=perhaps)
+        .map(|index| instant_ns(counter, card, index))
         .filter(|instant_ns| *instant_ns <= t_ns)
         .max()
-        .unwrap_or_else(|| publish(surely))
+        .unwrap_or(t_ns)
+}
+
+/// When a publish comes.
+pub(super) fn instant_ns(counter: &Counter, card: u32, index: i64) -> i64 {
+    let due_ns = counter.phase_ns.saturating_add(index.saturating_mul(counter.period_ns));
+    due_ns.saturating_add(displacement_ns(card, index, counter.jitter_ns))
 }
 
 /// The draw of one publish: uniform in [−jitter, +jitter], from its index alone.

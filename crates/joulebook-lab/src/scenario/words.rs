@@ -174,7 +174,7 @@ impl<'a> Pairs<'a> {
     /// Sets a duration given in ms.
     pub(super) fn set_ms(&self, key: &str, field: &mut i64) -> Result<(), ParseError> {
         self.set(key, field, "milliseconds, not below 0", |value| {
-            nanoseconds(value, 1e6).filter(|ns| *ns >= 0)
+            nanoseconds(value, 1e6).filter(|ns| (0..i64::MAX).contains(ns))
         })
     }
 
