@@ -2,7 +2,7 @@
 
 pub mod clock;
 mod occupancy;
-mod pace;
+pub mod pace;
 pub mod reader;
 mod signal;
 

@@ -23,7 +23,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// When to read next.
 #[derive(Debug)]
-pub(crate) enum Pace {
+pub enum Pace {
     /// Every so many ns.
     Fixed {
         /// The gap, ns.
@@ -35,7 +35,7 @@ pub(crate) enum Pace {
 
 impl Pace {
     /// The pace for a register of this publish period.
-    pub(crate) fn for_period(period_ns: u64) -> Self {
+    pub fn for_period(period_ns: u64) -> Self {
         let least_gap_ns = SECOND_NS / MOST_READS_PER_SECOND;
         // Shorter periods have no room for three reads.
         if period_ns >= 3 * least_gap_ns - least_gap_ns / 8 {
@@ -46,7 +46,7 @@ impl Pace {
     }
 
     /// The instant of the next read after one at `now_ns`.
-    pub(crate) fn next_ns(&self, now_ns: u64) -> u64 {
+    pub fn next_ns(&self, now_ns: u64) -> u64 {
         match self {
             Self::Fixed { gap_ns } => now_ns.saturating_add(*gap_ns),
             Self::Grid(grid) => grid.next_ns(now_ns),
@@ -54,7 +54,7 @@ impl Pace {
     }
 
     /// The longest time between two reads, ns.
-    pub(crate) fn gap_ns(&self) -> u64 {
+    pub fn gap_ns(&self) -> u64 {
         match self {
             Self::Fixed { gap_ns } => *gap_ns,
             Self::Grid(grid) => grid.period_ns,
@@ -62,7 +62,7 @@ impl Pace {
     }
 
     /// A publish was seen.
-    pub(crate) fn published(&mut self, at: Bracket) {
+    pub fn published(&mut self, at: Bracket) {
         if let Self::Grid(grid) = self {
             grid.published(at);
         }
@@ -71,7 +71,7 @@ impl Pace {
 
 /// The publishes of a register as a grid of instants.
 #[derive(Debug)]
-pub(crate) struct Grid {
+pub struct Grid {
     period_ns: u64,
     margin_ns: u64,
     /// Middles of the last publishes, with their number on the grid.
