@@ -1,6 +1,9 @@
 //! What a piece of work cost in joules, measured on your own cards.
 
+pub mod identity;
+pub mod nvml;
 pub mod reader;
+pub mod tenancy;
 
 pub use joulebook_core as core;
 pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};
