@@ -68,6 +68,8 @@ flags! {
     HOLE = 22, "hole";
     /// The register's modulus is not known and it fell.
     AMBIGUOUS_WRAP = 23, "ambiguous_wrap";
+    /// A gauge's reading that shows the same value as the one before: a poll, not an update.
+    REPEATED = 24, "repeated";
 }
 
 impl Flags {

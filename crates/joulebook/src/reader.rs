@@ -5,6 +5,7 @@
 //! processes are resident. Both may block: they are called from a card's own recorder thread, never
 //! from a caller's.
 
+pub use joulebook_core::Scope;
 use joulebook_core::{Fault, Power};
 use serde::{Deserialize, Serialize};
 
@@ -67,19 +68,6 @@ pub struct Throttle {
     pub power_capped: bool,
     /// The hardware power brake is at work.
     pub power_braked: bool,
-}
-
-/// Which part of a machine a register covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// The graphics card or chip.
-    #[default]
-    Gpu,
-    /// A module that holds more than the GPU (CPU, memory).
-    Module,
-    /// A processor package.
-    Package,
 }
 
 /// Which reader a card is read by; the word stands on every result.

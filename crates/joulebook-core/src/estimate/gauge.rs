@@ -1,0 +1,105 @@
+//! Power readings over a window: the trapezoid, its edges read in line between two readings.
+//!
+//! A reading is the mean over the sensor's averaging window, so a window shorter than that is not
+//! one: what was seen is kept beside the refusal. The bound counts what averaging can hide at the
+//! edges and, for a sensor that averages over less than its update period, what it never saw.
+
+use super::{Curve, Estimate, Estimated, Facts, Missing, Rule, Span, joules, seconds};
+use crate::{fault::Fault, flags::Flags, ring::Point};
+
+/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, the
+/// median spacing of distinct values. `held`: the last reading is held to the window's end where
+/// none came after it yet (the answer at once).
+pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estimated {
+    let facts = curve.facts();
+    let lag_ns = (facts.lag_s * 1e9) as u64;
+    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
+    let points = curve.points();
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return Err(Missing::of(Fault::NotReady));
+    };
+    if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {
+        return Err(curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady)));
+    }
+    let mut gross_j = 0.0;
+    let mut bridged_j = 0.0;
+    let mut unseen_s = 0.0;
+    let mut flags = Flags::NONE;
+    let averaging_s = facts.averaging_s.unwrap_or(update_s);
+    let touching = points.windows(2).filter_map(|pair| match pair {
+        [from, to] if to.at_ns > open_ns && from.at_ns < close_ns => Some((from, to)),
+        _ => None,
+    });
+    for (from, to) in touching {
+        flags |= to.flags.without(Flags::REPEATED);
+        let part_j = part(from, to, open_ns, close_ns);
+        gross_j += part_j;
+        if to.flags.contains(Flags::BRIDGED) {
+            bridged_j += part_j;
+        }
+        unseen_s += (seconds(from.at_ns, to.at_ns) - averaging_s).max(0.0);
+    }
+    if last.at_ns < close_ns {
+        gross_j += last.power_uw as f64 / 1e6 * seconds(last.at_ns.max(open_ns), close_ns);
+        unseen_s += seconds(last.at_ns, close_ns);
+    }
+    let samples = updates(points, open_ns, close_ns, update_s);
+    if facts.averaging_s.is_none() {
+        flags |= Flags::WINDOW_ASSUMED;
+    }
+    if let Some(missing) = curve.gap_in(open_ns, close_ns, flags, samples) {
+        // The trapezoid leaves the gap out, so what it has is what was certainly drawn.
+        return Err(Missing { lower_bound_j: Some(gross_j), ..missing });
+    }
+    let bound_j = bound(facts, averaging_s, update_s, unseen_s);
+    let estimate = Estimate {
+        bridged_j,
+        ..facts.estimate(Rule::Gauge, gross_j, bound_j, span, samples, flags)
+    };
+    if span.seconds() < averaging_s {
+        let fault = Fault::WindowBelowResolution;
+        return Err(Missing { seen: Some(estimate), samples, flags, ..Missing::of(fault) });
+    }
+    if samples == 0 {
+        return Err(Missing { seen: Some(estimate), flags, ..Missing::of(Fault::NotReady) });
+    }
+    Ok(estimate)
+}
+
+fn bound(facts: &Facts, averaging_s: f64, update_s: f64, unseen_s: f64) -> f64 {
+    let edges_s = averaging_s + update_s + facts.lag_uncertainty_s;
+    let unseen_s = if averaging_s >= update_s { 0.0 } else { unseen_s / 2.0 };
+    (edges_s + unseen_s) * facts.swing_w()
+}
+
+/// The trapezoid of one pair of readings, cut to the window; a gap holds no energy.
+fn part(from: &Point, to: &Point, open_ns: u64, close_ns: u64) -> f64 {
+    if to.flags.contains(Flags::GAP) {
+        return 0.0;
+    }
+    if from.at_ns >= open_ns && to.at_ns <= close_ns {
+        return joules(*from, *to);
+    }
+    let length_s = seconds(from.at_ns, to.at_ns);
+    let (start_w, stop_w) = (from.power_uw as f64 / 1e6, to.power_uw as f64 / 1e6);
+    let watts_at = |at_ns: u64| {
+        start_w + (stop_w - start_w) * seconds(from.at_ns, at_ns) / length_s.max(f64::MIN_POSITIVE)
+    };
+    let (begin_ns, end_ns) = (from.at_ns.max(open_ns), to.at_ns.min(close_ns));
+    (watts_at(begin_ns) + watts_at(end_ns)) / 2.0 * seconds(begin_ns, end_ns)
+}
+
+/// Sensor updates inside: a changed value is one; an equal one counts again only when the sensor
+/// had the time to publish anew.
+fn updates(points: &[Point], open_ns: u64, close_ns: u64, update_s: f64) -> u64 {
+    let mut counted_ns: Option<u64> = None;
+    let mut updates = 0;
+    for point in points.iter().filter(|point| (open_ns..=close_ns).contains(&point.at_ns)) {
+        let due = counted_ns.is_none_or(|at| seconds(at, point.at_ns) >= update_s * 0.999);
+        if due || !point.flags.contains(Flags::REPEATED) {
+            updates += 1;
+            counted_ns = Some(point.at_ns);
+        }
+    }
+    updates
+}

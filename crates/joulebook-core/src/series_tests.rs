@@ -1,0 +1,89 @@
+use super::*;
+use crate::register::{DEFAULT_CEILING, Modulus, Scale};
+
+const MS: u64 = 1_000_000;
+
+fn counter() -> CounterTrack {
+    let register = Register::new(Scale::MILLIJOULES, Modulus::None, DEFAULT_CEILING, 100 * MS);
+    CounterTrack::new(register, 100 * MS)
+}
+
+fn watts(watts: f64) -> Power {
+    Power::from_watts(watts).unwrap()
+}
+
+#[test]
+fn a_counter_adds_a_point_per_publish_not_per_poll() {
+    let (mut writer, series) = series_of(64, 64);
+    let mut track = counter();
+    for poll in 0..=20u64 {
+        // 100 mJ each 100 ms, polled every 50 ms.
+        let raw = poll / 2 * 100;
+        track.reading(poll * 50 * MS, Ok(raw), Flags::NONE, &mut writer);
+    }
+    let points = series.span(0, 1000 * MS, 1, 1);
+    assert_eq!(points.len(), 11);
+    assert_eq!(points.last().map(|point| point.energy_uj), Some(1_000_000));
+    assert!(points.iter().skip(1).all(|point| point.uncertainty_ns == 25_000_000));
+}
+
+#[test]
+fn a_restart_is_a_gap_with_what_was_counted_since() {
+    let (mut writer, series) = series_of(64, 64);
+    let mut track = counter();
+    for (second, raw) in [(0u64, 5_000_000), (1, 5_100_000), (2, 1200), (3, 101_200)] {
+        track.reading(second * 1000 * MS, Ok(raw), Flags::NONE, &mut writer);
+    }
+    let points = series.span(0, 3000 * MS, 1, 1);
+    let gap = points.iter().find(|point| point.flags.contains(Flags::GAP)).unwrap();
+    assert_eq!(gap.energy_uj, 101_200_000);
+    assert!(gap.flags.contains(Flags::COUNTER_RESET));
+    assert_eq!(points.last().unwrap().energy_uj, 201_200_000);
+}
+
+#[test]
+fn a_gauge_bridges_short_holes_and_leaves_long_ones_out() {
+    let (mut writer, series) = series_of(64, 64);
+    let mut track = GaugeTrack::new(1000 * MS);
+    for (second, power) in [(0u64, 100.0), (1, 100.0), (5, 200.0), (3605, 200.0), (3606, 200.0)] {
+        track.reading(second * 1000 * MS, watts(power), Flags::NONE, &mut writer).unwrap();
+    }
+    let points = series.span(0, u64::MAX, 1, 1);
+    assert!(points[2].flags.contains(Flags::BRIDGED));
+    assert!(points[3].flags.contains(Flags::GAP));
+    assert_eq!(points[4].energy_uj, 100_000_000 + 600_000_000 + 200_000_000);
+    let back = track.reading(3605 * 1000 * MS, watts(1.0), Flags::NONE, &mut writer);
+    assert_eq!(back, Err(Fault::NonMonotonic));
+}
+
+#[test]
+fn trapezoids_lose_nothing_to_rounding() {
+    let (mut writer, _series) = series_of(64, 64);
+    let mut track = GaugeTrack::new(MS);
+    for step in 0..=1_000_000u64 {
+        track.reading(step * 777, watts(1.000_001), Flags::NONE, &mut writer).unwrap();
+    }
+    // 1.000001 W × 0.777 s
+    assert_eq!(writer.last().unwrap().energy_uj, 777_000);
+}
+
+#[test]
+fn a_span_older_than_the_fine_ring_is_led_by_coarse_points() {
+    let (mut writer, series) = series_of(16, 64);
+    let mut track = counter();
+    for poll in 0..400u64 {
+        track.reading(poll * 100 * MS, Ok(poll * 7000), Flags::NONE, &mut writer);
+    }
+    let points = series.span(5_000 * MS, 39_900 * MS, 1, 1);
+    assert!(points.first().unwrap().at_ns <= 5_000 * MS);
+    assert!(points.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns));
+    let gap = points.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).max().unwrap();
+    assert!(gap <= 1_100 * MS, "one point a second at least, got {gap}");
+}
+
+#[test]
+fn a_power_of_three_limits_is_no_power() {
+    assert!(plausible_power(watts(959.0), Some(watts(320.0))));
+    assert!(!plausible_power(watts(3712.0), Some(watts(320.0))));
+    assert!(plausible_power(watts(3712.0), None));
+}
