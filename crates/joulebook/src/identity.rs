@@ -81,9 +81,7 @@ pub fn resolve(
         let card = cards.iter().find(|card| {
             card.pci.as_deref().and_then(normal_pci).is_some_and(|pci| pci == address)
         });
-        return card
-            .map(Identity::whole)
-            .ok_or_else(|| IdentityError::no_such_card(wanted, cards));
+        return card.map(Identity::whole).ok_or_else(|| IdentityError::no_such_card(wanted, cards));
     }
     by_uuid(wanted, cards).map(Identity::whole)
 }

@@ -198,7 +198,9 @@ impl Unseen {
                  it with the host's process ids, --pid=host)"
                     .to_owned()
             }
-            Some(word) => format!("{word}: the card is in use, and the driver does not list by whom"),
+            Some(word) => {
+                format!("{word}: the card is in use, and the driver does not list by whom")
+            }
             None => format!("{}: the processes on the card cannot be listed", self.fault),
         }
     }

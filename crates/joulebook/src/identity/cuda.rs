@@ -122,7 +122,9 @@ fn as_cuda_sees(card: &Card) -> Identity {
 fn is_card(entry: &str, cards: &[Card]) -> bool {
     match entry.parse::<i64>() {
         Ok(number) => usize::try_from(number).is_ok_and(|number| number < cards.len()),
-        Err(_) if is_slice(entry) => !matches!(slice(entry, cards), Err(IdentityError::NoSuchCard { .. })),
+        Err(_) if is_slice(entry) => {
+            !matches!(slice(entry, cards), Err(IdentityError::NoSuchCard { .. }))
+        }
         Err(_) => by_uuid(entry, cards).is_ok(),
     }
 }

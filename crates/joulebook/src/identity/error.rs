@@ -11,9 +11,7 @@ use super::Card;
 #[non_exhaustive]
 pub enum IdentityError {
     /// It has none of the forms a card is named by.
-    #[error(
-        "\"{ask}\" names no card; name it by index (0), UUID, PCI address or cuda:N\n{cards}"
-    )]
+    #[error("\"{ask}\" names no card; name it by index (0), UUID, PCI address or cuda:N\n{cards}")]
     Malformed {
         /// What was asked.
         ask: String,
@@ -21,7 +19,9 @@ pub enum IdentityError {
         cards: String,
     },
     /// There is none of that name.
-    #[error("there is no card \"{ask}\"; name one by index (0), UUID, PCI address or cuda:N\n{cards}")]
+    #[error(
+        "there is no card \"{ask}\"; name one by index (0), UUID, PCI address or cuda:N\n{cards}"
+    )]
     NoSuchCard {
         /// What was asked.
         ask: String,

@@ -5,7 +5,8 @@
 /// `None` for what is no PCI address.
 pub fn normal_pci(address: &str) -> Option<String> {
     let mut parts = address.trim().rsplit(':');
-    let (device, function) = parts.next().map(|last| last.split_once('.').unwrap_or((last, "0")))?;
+    let (device, function) =
+        parts.next().map(|last| last.split_once('.').unwrap_or((last, "0")))?;
     let bus = parts.next()?;
     let domain = parts.next().unwrap_or("0");
     if parts.next().is_some() {
@@ -39,7 +40,8 @@ mod tests {
 
     #[test]
     fn what_is_none_is_refused() {
-        for form in ["", "0", "65", "cuda:0x", "GPU-65:00", "1:2:3:4.5", "65:00.9", "165:00.0", "65:+1"]
+        for form in
+            ["", "0", "65", "cuda:0x", "GPU-65:00", "1:2:3:4.5", "65:00.9", "165:00.0", "65:+1"]
         {
             assert_eq!(normal_pci(form), None, "{form}");
         }

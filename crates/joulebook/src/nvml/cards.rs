@@ -156,7 +156,9 @@ fn averaging_ns(capability: Option<(i32, i32)>, known: Option<&DeviceArchitectur
         (
             None,
             Some(
-                DeviceArchitecture::Ada | DeviceArchitecture::Hopper | DeviceArchitecture::Blackwell,
+                DeviceArchitecture::Ada
+                | DeviceArchitecture::Hopper
+                | DeviceArchitecture::Blackwell,
             ),
         ) => true,
         // An Ampere card of unknown capability may be a GA100: not known.

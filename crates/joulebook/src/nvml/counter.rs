@@ -70,10 +70,7 @@ impl Reader for NvmlCounter {
         let Self { session, slow, source, .. } = self;
         session.call(|card, support| {
             let millijoules = energy(card, support, source)?;
-            Ok(Reading {
-                value: Value::Counter(millijoules),
-                throttle: slow.look(card, support),
-            })
+            Ok(Reading { value: Value::Counter(millijoules), throttle: slow.look(card, support) })
         })
     }
 }

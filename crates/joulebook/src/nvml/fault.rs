@@ -86,11 +86,7 @@ impl LoadError {
                 } else {
                     reason.contains("No such file")
                 };
-                if absent {
-                    Self::Missing { reason }
-                } else {
-                    Self::Broken { path: shown, reason }
-                }
+                if absent { Self::Missing { reason } } else { Self::Broken { path: shown, reason } }
             }
             NvmlError::FailedToLoadSymbol(_) => Self::NotNvml { path: shown, reason },
             other => Self::Refused { path: shown, fault: fault(other), reason },
@@ -153,7 +149,9 @@ pub const fn explain(fault: Fault) -> &'static str {
             "the card fell off the bus or needs a reset: see the kernel's log (dmesg), reset it \
              (nvidia-smi -r) or restart the machine"
         }
-        Fault::NvmlSymbolMissing => "the driver library is too old for this call: update the driver",
+        Fault::NvmlSymbolMissing => {
+            "the driver library is too old for this call: update the driver"
+        }
         _ => "the driver reports an internal error; see the kernel's log (dmesg)",
     }
 }

@@ -85,9 +85,7 @@ impl Reader for NvmlGauge {
         Device {
             backend: Backend::NvmlPower,
             scope: if self.module { Scope::Module } else { Scope::Gpu },
-            register: Kind::Gauge {
-                averaging_ns: self.card.averaging_ns.filter(|_| averages),
-            },
+            register: Kind::Gauge { averaging_ns: self.card.averaging_ns.filter(|_| averages) },
             // The limit is the GPU's, not the module's.
             limit: self.slow.limit().filter(|_| !self.module),
             ..self.card.device()
@@ -124,8 +122,8 @@ fn power(
             Err(Fault::NotSupported) if module => return answer,
             Err(Fault::NotSupported) => *source = Source::Open,
             // An old driver calls a field it does not know an invalid argument, or has no fields.
-            Err(Fault::Absent | Fault::NvmlSymbolMissing)
-                if *source == Source::Open && !module => {}
+            Err(Fault::Absent | Fault::NvmlSymbolMissing) if *source == Source::Open && !module => {
+            }
             Err(_) => return answer,
         }
     }

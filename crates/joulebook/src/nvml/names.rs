@@ -120,7 +120,7 @@ mod tests {
             name(Some("/usr/bin/python3"), &script, python).unwrap(),
             "/usr/bin/python3 /usr/local/bin/vllm"
         );
-        assert_eq!(name(None, &["python3", "-c", "import x"], python).unwrap(), python.unwrap());
+        assert_eq!(name(None, &["python3", "-c", "import x"], python).as_deref(), python);
     }
 
     #[test]

@@ -60,11 +60,10 @@ fn reasons(device: &Device<'_>, support: &Support) -> Result<u64, Fault> {
         raw::clocks_event_reasons(device).map_err(|error| fault(&error))
     });
     match new {
-        Err(Fault::NotSupported | Fault::NvmlSymbolMissing) => {
-            support.ask(Call::ThrottleReasons, || {
+        Err(Fault::NotSupported | Fault::NvmlSymbolMissing) => support
+            .ask(Call::ThrottleReasons, || {
                 raw::clocks_throttle_reasons(device).map_err(|error| fault(&error))
-            })
-        }
+            }),
         answer => answer,
     }
 }

@@ -87,9 +87,9 @@ pub fn state(driver: &Driver, uuid: &str) -> Result<CardState, Fault> {
 
 /// Whether `need_mib` of memory is free on a card in this state.
 pub fn fits(state: &CardState, need_mib: u64) -> Fit {
-    let free = state.memory_free_mib.or_else(|| {
-        state.memory_total_mib?.checked_sub(state.memory_used_mib?)
-    });
+    let free = state
+        .memory_free_mib
+        .or_else(|| state.memory_total_mib?.checked_sub(state.memory_used_mib?));
     match free {
         None => Fit::Unknown,
         Some(free) if free >= need_mib => Fit::Yes,
@@ -131,11 +131,7 @@ pub(super) fn memory(card: &Card<'_>, support: &Support) -> Result<Memory, Fault
         }
         Err(fault) => return Err(fault),
     };
-    Ok(Memory {
-        used_mib: used / MEBIBYTE,
-        total_mib: total / MEBIBYTE,
-        free_mib: free / MEBIBYTE,
-    })
+    Ok(Memory { used_mib: used / MEBIBYTE, total_mib: total / MEBIBYTE, free_mib: free / MEBIBYTE })
 }
 
 pub(super) fn utilization(card: &Card<'_>, support: &Support) -> Result<u32, Fault> {

@@ -43,10 +43,7 @@ impl Processes {
         if sockets.is_empty() {
             return Err(Fault::Absent);
         }
-        let holders: Vec<u32> = self
-            .pids()
-            .filter(|pid| self.holds_any(*pid, &sockets))
-            .collect();
+        let holders: Vec<u32> = self.pids().filter(|pid| self.holds_any(*pid, &sockets)).collect();
         if holders.is_empty() { Err(Fault::Permission) } else { Ok(holders) }
     }
 
@@ -63,10 +60,9 @@ impl Processes {
 
     fn holds_any(&self, pid: u32, sockets: &BTreeSet<String>) -> bool {
         let Ok(files) = fs::read_dir(self.of(pid).join("fd")) else { return false };
-        files.flatten().any(|file| {
-            fs::read_link(file.path())
-                .is_ok_and(|target| is_one_of(&target, sockets))
-        })
+        files
+            .flatten()
+            .any(|file| fs::read_link(file.path()).is_ok_and(|target| is_one_of(&target, sockets)))
     }
 }
 

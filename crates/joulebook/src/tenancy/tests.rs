@@ -51,7 +51,10 @@ fn not_seen_is_not_nobody() {
     for (unseen, word) in [(hidden, "pid_namespace"), (Fault::Timeout.into(), "timeout")] {
         let verdict = decide(Err(unseen), &matching("vllm"), &orphan);
         assert!(!verdict.contended);
-        assert!(matches!(&verdict.tenancy, Tenancy::Unknown(why) if why.contains(word)), "{verdict:?}");
+        assert!(
+            matches!(&verdict.tenancy, Tenancy::Unknown(why) if why.contains(word)),
+            "{verdict:?}"
+        );
     }
 }
 
@@ -74,12 +77,16 @@ fn one_tree_is_ours_and_of_two_none_is() {
         _ => None,
     };
     let rules = matching("VLLM");
-    for worker in [process(10, Some(900), "VLLM::Worker_TP0"), process(11, Some(900), "VLLM::Worker_TP1")] {
+    for worker in
+        [process(10, Some(900), "VLLM::Worker_TP0"), process(11, Some(900), "VLLM::Worker_TP1")]
+    {
         assert_eq!(decide(Ok(&[worker]), &rules, &parents).tenancy, Tenancy::Alone);
     }
-    let both = [process(10, Some(900), "VLLM::Worker_TP0"), process(11, Some(900), "VLLM::Worker_TP1")];
+    let both =
+        [process(10, Some(900), "VLLM::Worker_TP0"), process(11, Some(900), "VLLM::Worker_TP1")];
     assert_eq!(decide(Ok(&both), &rules, &parents).tenancy, Tenancy::Alone, "one parent");
-    let two = [process(20, Some(900), "VLLM::EngineCore"), process(21, Some(800), "VLLM::EngineCore")];
+    let two =
+        [process(20, Some(900), "VLLM::EngineCore"), process(21, Some(800), "VLLM::EngineCore")];
     let verdict = decide(Ok(&two), &rules, &parents);
     assert!(verdict.contended);
     assert_eq!(
@@ -99,7 +106,8 @@ fn two_servers_of_one_shell_are_two_and_workers_of_one_server_are_one() {
         (62, 61, "VLLM::Worker_DP0"),
         (63, 61, "VLLM::Worker_DP1"),
     ]);
-    let two = [process(51, Some(900), "/opt/llama-server"), process(52, Some(900), "/opt/llama-server")];
+    let two =
+        [process(51, Some(900), "/opt/llama-server"), process(52, Some(900), "/opt/llama-server")];
     assert!(decide(Ok(&two), &matching("llama-server"), &tree).contended);
     let workers = [
         process(61, Some(600), "VLLM::EngineCore"),
