@@ -11,7 +11,7 @@ use nvml_wrapper::Device as Card;
 use super::{
     cards::{CardInfo, GPU},
     driver::Driver,
-    fault::fault,
+    fault::{fault, named},
     raw,
     session::Session,
     slow::Slow,
@@ -91,7 +91,7 @@ fn energy(card: &Card<'_>, support: &Support, source: &mut Source) -> Result<u64
     }
     let answer = support.ask(Call::EnergyField, || {
         raw::field(card, TOTAL_ENERGY, GPU)
-            .map_err(|error| fault(&error))
+            .map_err(|error| named(&error))
             .and_then(|value| value.ok_or(Fault::MalformedRow))
     });
     match answer {

@@ -99,7 +99,7 @@ pub(super) fn fault(error: &NvmlError) -> Fault {
     match error {
         NvmlError::NotSupported | NvmlError::VgpuEccNotSupported => Fault::NotSupported,
         NvmlError::NoPermission | NvmlError::OperatingSystem => Fault::Permission,
-        NvmlError::NotFound | NvmlError::InvalidArg => Fault::Absent,
+        NvmlError::NotFound => Fault::Absent,
         NvmlError::Uninitialized
         | NvmlError::DriverNotLoaded
         | NvmlError::LibraryNotFound
@@ -111,6 +111,15 @@ pub(super) fn fault(error: &NvmlError) -> Fault {
         NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => Fault::NvmlSymbolMissing,
         NvmlError::UnexpectedVariant(code) => unnamed(*code),
         _ => Fault::Unknown,
+    }
+}
+
+/// The word for a call that named something (a card, a field) which the driver does not know: it
+/// calls that an invalid argument.
+pub(super) fn named(error: &NvmlError) -> Fault {
+    match error {
+        NvmlError::InvalidArg => Fault::Absent,
+        other => fault(other),
     }
 }
 
@@ -178,9 +187,12 @@ mod tests {
             (NvmlError::UnexpectedVariant(28), Fault::Absent),
             (NvmlError::UnexpectedVariant(4711), Fault::Unknown),
             (NvmlError::Unknown, Fault::Unknown),
+            (NvmlError::InvalidArg, Fault::Unknown),
         ] {
             assert_eq!(fault(&error), expected, "{error}");
         }
+        assert_eq!(named(&NvmlError::InvalidArg), Fault::Absent);
+        assert_eq!(named(&NvmlError::GpuLost), Fault::Lost);
     }
 
     #[test]

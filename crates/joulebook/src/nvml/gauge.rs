@@ -14,7 +14,7 @@ use nvml_wrapper::Device as Card;
 use super::{
     cards::{AVERAGE, CardInfo, GPU, INSTANT, MODULE},
     driver::Driver,
-    fault::fault,
+    fault::{fault, named},
     raw,
     session::Session,
     slow::Slow,
@@ -150,7 +150,7 @@ pub(super) fn field(
     };
     support.ask(call, || {
         raw::field(card, id, scope)
-            .map_err(|error| fault(&error))
+            .map_err(|error| named(&error))
             .and_then(|value| value.ok_or(Fault::MalformedRow))
     })
 }

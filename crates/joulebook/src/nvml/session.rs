@@ -14,7 +14,7 @@ use nvml_wrapper::Device;
 
 use super::{
     driver::{Driver, Library},
-    fault::fault,
+    fault::named,
     patience::Reacquire,
     raw::Handle,
     support::Support,
@@ -71,7 +71,6 @@ impl Session {
                 }
                 Err(match fault {
                     Fault::Permission if self.answered => Fault::AccessLost,
-                    Fault::Absent if self.answered => Fault::Lost,
                     other => other,
                 })
             }
@@ -84,8 +83,15 @@ impl Session {
         {
             return Ok(device);
         }
-        let device =
-            library.nvml.device_by_uuid(self.uuid.as_str()).map_err(|error| fault(&error))?;
+        let device = match library.nvml.device_by_uuid(self.uuid.as_str()) {
+            Ok(device) => device,
+            Err(error) => {
+                return Err(match named(&error) {
+                    Fault::Absent if self.answered => Fault::Lost,
+                    fault => fault,
+                });
+            }
+        };
         self.handle = Some(Handle::keep(&device, library.generation));
         Ok(device)
     }

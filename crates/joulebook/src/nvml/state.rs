@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cards::GPU,
     driver::Driver,
-    fault::fault,
+    fault::{fault, named},
     gauge::{self, PowerField},
     raw,
     support::{Call, Support},
@@ -61,7 +61,7 @@ pub enum Fit {
 /// The state of the card of this UUID. `Err` when nothing of it can be read.
 pub fn state(driver: &Driver, uuid: &str) -> Result<CardState, Fault> {
     let library = driver.library().map_err(|error| error.fault())?;
-    let card = library.nvml.device_by_uuid(uuid).map_err(|error| fault(&error))?;
+    let card = library.nvml.device_by_uuid(uuid).map_err(|error| named(&error))?;
     let support = driver.support(uuid);
     let power = milliwatts(&card, &support);
     let memory = memory(&card, &support).ok();
