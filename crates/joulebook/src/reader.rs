@@ -24,6 +24,12 @@ pub trait Tenants: Send {
     /// The compute processes resident now. `Err` when they cannot be listed, which is not the same
     /// as nobody.
     fn resident(&mut self) -> Result<Vec<Process>, Fault>;
+
+    /// What hid the processes when they could last not be listed, in one word (`pid_namespace`),
+    /// where that is known.
+    fn hidden_by(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A process that holds memory of a card.

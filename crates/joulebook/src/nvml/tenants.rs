@@ -1,0 +1,263 @@
+//! Who is on a card, by the driver's list.
+//!
+//! Refuses to vouch for an empty card that it cannot see: a list that does not explain the memory
+//! or the work on the card is an error, not "nobody".
+
+use std::{fs, sync::Arc};
+
+use joulebook_core::Fault;
+use nvml_wrapper::{
+    Device as Card, enums::device::UsedGpuMemory, error::NvmlError,
+    struct_wrappers::device::ProcessInfo,
+};
+
+use super::{
+    cards::CardInfo,
+    driver::Driver,
+    fault::fault,
+    names, raw,
+    session::Session,
+    state,
+    support::{Call, Support},
+};
+use crate::reader::{Process, Tenants};
+
+const MEBIBYTE: u64 = 1 << 20;
+
+/// A process cannot compute on a card without a context there, and a context takes more than this.
+const NOBODY_MIB: u64 = 64;
+/// Memory that the listed processes may leave unexplained inside a container (the driver's own, a
+/// display).
+const UNEXPLAINED_MIB: u64 = 512;
+/// The same on the host itself, where the list is complete save in rare cases.
+const UNEXPLAINED_ON_HOST_MIB: u64 = 1024;
+
+/// Whose process ids this process sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PidNamespace {
+    /// The host's: the driver's list is complete.
+    Host,
+    /// A container's own: the driver leaves out whom we cannot see.
+    Container,
+}
+
+impl PidNamespace {
+    /// This process's. Where that cannot be told, a container is assumed.
+    pub fn of_this_process() -> Self {
+        // The kernel's fixed number of the first pid namespace (PROC_PID_INIT_INO).
+        match fs::read_link("/proc/self/ns/pid") {
+            Ok(link) if link.as_os_str() == "pid:[4026531836]" => Self::Host,
+            _ => Self::Container,
+        }
+    }
+}
+
+/// Lists the compute processes of a card.
+#[derive(Debug)]
+pub struct NvmlTenants {
+    session: Session,
+    namespace: PidNamespace,
+    hidden: bool,
+}
+
+impl NvmlTenants {
+    /// The tenants of this card. Makes no call.
+    pub fn open(driver: &Arc<Driver>, card: &CardInfo) -> Self {
+        Self {
+            session: Session::new(driver, &card.uuid),
+            namespace: PidNamespace::of_this_process(),
+            hidden: false,
+        }
+    }
+
+    /// The same, with the namespace given.
+    #[must_use]
+    pub fn in_namespace(self, namespace: PidNamespace) -> Self {
+        Self { namespace, ..self }
+    }
+}
+
+impl Tenants for NvmlTenants {
+    fn resident(&mut self) -> Result<Vec<Process>, Fault> {
+        let Self { session, namespace, hidden } = self;
+        *hidden = false;
+        let (processes, seen) = session.call(|card, support| {
+            let processes = processes(card, support)?;
+            let seen = Seen::look(card, support, &processes, *namespace);
+            Ok((processes, seen))
+        })?;
+        if seen.is_explained_by(&processes, *namespace) {
+            Ok(processes)
+        } else {
+            *hidden = true;
+            Err(Fault::Permission)
+        }
+    }
+
+    fn hidden_by(&self) -> Option<&'static str> {
+        self.hidden.then_some(match self.namespace {
+            PidNamespace::Container => "pid_namespace",
+            PidNamespace::Host => "unlisted",
+        })
+    }
+}
+
+/// The processes that compute on the card, with their names.
+pub(super) fn processes(card: &Card<'_>, support: &Support) -> Result<Vec<Process>, Fault> {
+    let mut found = support.ask(Call::Processes, || list(card))?;
+    // Clients of a multi-process service stand in a list of their own, which old drivers lack.
+    match support.ask(Call::SharedProcesses, || {
+        card.mps_running_compute_processes().map(owned).map_err(|error| fault(&error))
+    }) {
+        Ok(clients) => found.extend(clients),
+        Err(Fault::NotSupported | Fault::NvmlSymbolMissing) => {}
+        Err(fault) => return Err(fault),
+    }
+    let mut processes: Vec<Process> = Vec::with_capacity(found.len());
+    for (pid, used) in found {
+        match processes.iter_mut().find(|process| process.pid == pid) {
+            // In both lists, or on several instances of a split card.
+            Some(process) => process.used_mib = process.used_mib.max(used),
+            None => processes.push(Process {
+                pid,
+                used_mib: used,
+                name: names::name_of(card.nvml(), pid),
+            }),
+        }
+    }
+    Ok(processes)
+}
+
+type Found = Vec<(u32, Option<u64>)>;
+
+/// The driver's list by the newest form of the call that it knows.
+fn list(card: &Card<'_>) -> Result<Found, Fault> {
+    // The list may grow between asking its length and asking for it.
+    for _ in 0..3 {
+        let listed = card.running_compute_processes().or_else(|error| match fault(&error) {
+            Fault::NvmlSymbolMissing => card.running_compute_processes_v2(),
+            _ => Err(error),
+        });
+        match listed {
+            Ok(list) => return Ok(owned(list)),
+            Err(NvmlError::InsufficientSize(_)) => {}
+            Err(error) if fault(&error) == Fault::NvmlSymbolMissing => {
+                let list = raw::oldest_processes(card).map_err(|error| fault(&error))?;
+                return Ok(list.into_iter().map(|(pid, bytes)| (pid, known(bytes))).collect());
+            }
+            Err(error) => return Err(fault(&error)),
+        }
+    }
+    Err(Fault::Unknown)
+}
+
+fn owned(list: Vec<ProcessInfo>) -> Found {
+    list.into_iter()
+        .map(|process| match process.used_gpu_memory {
+            UsedGpuMemory::Used(bytes) => (process.pid, known(bytes)),
+            UsedGpuMemory::Unavailable => (process.pid, None),
+        })
+        .collect()
+}
+
+/// All ones stands for "not known".
+fn known(bytes: u64) -> Option<u64> {
+    (bytes != u64::MAX).then_some(bytes / MEBIBYTE)
+}
+
+/// What shows that somebody is on a card, beside the list.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    used_mib: Option<u64>,
+    utilization_pct: Option<u32>,
+    drawing: bool,
+}
+
+impl Seen {
+    fn look(
+        card: &Card<'_>,
+        support: &Support,
+        listed: &[Process],
+        namespace: PidNamespace,
+    ) -> Self {
+        if !listed.is_empty() && namespace == PidNamespace::Host {
+            return Self::default();
+        }
+        Self {
+            used_mib: state::memory(card, support).ok().map(|memory| memory.used_mib),
+            utilization_pct: state::utilization(card, support).ok(),
+            drawing: card.running_graphics_processes().is_ok_and(|list| !list.is_empty()),
+        }
+    }
+
+    /// True when the list may be believed.
+    fn is_explained_by(self, listed: &[Process], namespace: PidNamespace) -> bool {
+        let busy = self.utilization_pct.is_some_and(|percent| percent > 0);
+        match namespace {
+            PidNamespace::Host => {
+                let held = self.used_mib.is_some_and(|used| used > UNEXPLAINED_ON_HOST_MIB);
+                !(listed.is_empty() && held && busy && !self.drawing)
+            }
+            PidNamespace::Container if listed.is_empty() => {
+                !busy && self.used_mib.is_some_and(|used| used <= NOBODY_MIB)
+            }
+            PidNamespace::Container => {
+                let held = listed.iter().map(|process| process.used_mib).sum::<Option<u64>>();
+                match (self.used_mib, held) {
+                    (Some(used), Some(held)) => used <= held.saturating_add(UNEXPLAINED_MIB),
+                    _ => true,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        PidNamespace::{Container, Host},
+        *,
+    };
+
+    fn seen(used_mib: Option<u64>, utilization_pct: Option<u32>) -> Seen {
+        Seen { used_mib, utilization_pct, drawing: false }
+    }
+
+    fn process(used_mib: Option<u64>) -> Process {
+        Process { pid: 1, used_mib, name: "x".into() }
+    }
+
+    #[test]
+    fn all_ones_is_no_memory() {
+        assert_eq!(known(u64::MAX), None);
+        assert_eq!(known(3 * MEBIBYTE), Some(3));
+    }
+
+    #[test]
+    fn in_a_container_an_empty_list_is_believed_only_of_an_empty_card() {
+        assert!(!seen(Some(10_916), Some(59)).is_explained_by(&[], Container));
+        assert!(!seen(Some(10_916), Some(0)).is_explained_by(&[], Container));
+        assert!(!seen(Some(3), Some(59)).is_explained_by(&[], Container));
+        assert!(!seen(None, None).is_explained_by(&[], Container));
+        assert!(!seen(None, Some(0)).is_explained_by(&[], Container));
+        assert!(seen(Some(3), Some(0)).is_explained_by(&[], Container));
+        assert!(seen(Some(3), None).is_explained_by(&[], Container));
+    }
+
+    #[test]
+    fn in_a_container_a_list_must_explain_the_memory() {
+        assert!(seen(Some(9_000), Some(80)).is_explained_by(&[process(Some(8_800))], Container));
+        assert!(!seen(Some(40_000), Some(80)).is_explained_by(&[process(Some(8_800))], Container));
+        assert!(seen(Some(40_000), Some(80)).is_explained_by(&[process(None)], Container));
+    }
+
+    #[test]
+    fn on_the_host_the_list_is_believed_unless_memory_and_work_both_speak_against_it() {
+        assert!(!seen(Some(10_916), Some(59)).is_explained_by(&[], Host));
+        assert!(seen(Some(10_916), Some(0)).is_explained_by(&[], Host));
+        assert!(seen(Some(600), Some(59)).is_explained_by(&[], Host));
+        assert!(seen(None, None).is_explained_by(&[], Host));
+        let game = Seen { drawing: true, ..seen(Some(10_916), Some(59)) };
+        assert!(game.is_explained_by(&[], Host));
+    }
+}
