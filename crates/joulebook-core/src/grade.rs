@@ -17,6 +17,8 @@ use crate::{
 pub struct Context {
     /// Length of the window, s.
     pub seconds: f64,
+    /// The time that idle is charged for, s: its length, or its share of it among siblings.
+    pub idle_seconds: f64,
     /// The idle floor of all its cards, W; none known, nothing can be charged above it.
     pub idle_w: Option<f64>,
     /// Whose reading it is.
@@ -72,7 +74,7 @@ fn grade_estimate(estimate: &Estimate, context: &Context, hint: Hint) -> Measure
     if context.contended_by.is_some() {
         return demoted(base, Fault::SharedDevice, hint);
     }
-    let idle_j = idle_w * context.seconds;
+    let idle_j = idle_w * context.idle_seconds;
     let joules = estimate.gross_j - idle_j;
     if !(joules > 0.0 && joules.is_finite()) {
         // Two updates and less than the floor: the floor is wrong, or the sensor is.
@@ -99,7 +101,7 @@ fn grade_missing(missing: &Missing, context: &Context, hint: Hint) -> Measuremen
     let base = match &missing.seen {
         Some(estimate) => {
             let base = seen(estimate, context);
-            let idle_j = context.idle_w.map(|idle_w| idle_w * context.seconds);
+            let idle_j = context.idle_w.map(|idle_w| idle_w * context.idle_seconds);
             Measurement {
                 low_joules: idle_j.map(|idle_j| estimate.range_j.0 - idle_j),
                 high_joules: idle_j.map(|idle_j| estimate.range_j.1 - idle_j),

@@ -17,6 +17,7 @@ fn estimate(gross_j: f64, bound_j: f64, samples: u64) -> Estimated {
 fn context(seconds: f64, idle_w: Option<f64>) -> Context {
     Context {
         seconds,
+        idle_seconds: seconds,
         idle_w,
         source: Source::Local,
         backend: "nvml_counter",

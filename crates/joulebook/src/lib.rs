@@ -1,13 +1,35 @@
 //! What a piece of work cost in joules, measured on your own cards.
+//!
+//! A [`Meter`] reads the cards of a [`Node`], once, however many [`Window`]s are open on them. A
+//! window opens, may be marked, and closes; what it cost is asked for at once
+//! ([`Pending::now`]) or when the card has published past its end ([`Pending::settle`], or
+//! `.await`). Every answer is a [`Measurement`]: joules with the method they were got by, their
+//! source and their bound, or a word for why they are not known.
+//!
+//! Nothing in the metering path raises into, blocks or slows the caller's work: a caller reads the
+//! clock and a ring in memory; only a card's own recorder thread talks to the driver.
 
+mod card;
 pub mod clock;
+mod deadline;
 pub mod identity;
+mod meter;
+mod node;
 pub mod nvml;
 mod occupancy;
 pub mod pace;
+pub mod profile;
 pub mod reader;
+mod recorder;
 mod signal;
 pub mod tenancy;
+mod window;
 
+pub use card::{Card, Cost};
 pub use joulebook_core as core;
+pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
+pub use meter::{Meter, MeterError, profile_of, release};
+pub use node::{Idle, Node};
 pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};
+pub use recorder::{Settings, record};
+pub use window::{Pending, Window};

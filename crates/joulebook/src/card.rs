@@ -1,0 +1,259 @@
+//! A card while it is being read: what its recorder has found, for any number of windows.
+//!
+//! Nothing here waits for the driver: a reader reads atomics and the ring. Locks are held for a
+//! few instructions, and never by the recorder while it is in a driver call.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use joulebook_core::{
+    Fault, Flags, Power, Scope,
+    estimate::Facts,
+    register::{DEFAULT_CEILING, Kind},
+    series::Series,
+};
+
+use crate::{
+    occupancy::Occupancy,
+    profile::{Lag, Profile},
+    reader::{Device, Process},
+    signal::Signal,
+    tenancy::Unseen,
+};
+
+/// Changes of the resident processes that are kept.
+const MOST_CHANGES: usize = 1024;
+const SECOND: f64 = 1e9;
+
+/// A card being read. Shared by [`Arc`]; the recorder stops when the last one is gone.
+#[derive(Debug)]
+pub struct Card {
+    device: Mutex<Arc<Device>>,
+    profile: Profile,
+    pub(crate) series: Arc<Series>,
+    pub(crate) signal: Signal,
+    pub(crate) occupancy: Occupancy,
+    pub(crate) health: Health,
+    residents: Mutex<VecDeque<Residents>>,
+}
+
+/// How the reading goes. Times in ns of the [`crate::clock`].
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    /// The longest time between two polls.
+    pub gap_ns: AtomicU64,
+    /// A gauge's update period: the median spacing of distinct values.
+    pub update_ns: AtomicU64,
+    pub polls: AtomicU64,
+    pub rejected: AtomicU64,
+    /// The last good poll.
+    pub good_ns: AtomicU64,
+    /// When the driver was last asked, 0 while it is not being asked.
+    pub asking_ns: AtomicU64,
+    /// Polls that came so late that one was left out.
+    pub late: AtomicU64,
+    pub cpu_ns: AtomicU64,
+    /// The register's stillness, ns: how long it has shown one value.
+    pub still_ns: AtomicU64,
+    pub fault: Mutex<Option<Fault>>,
+}
+
+/// Who was on the card, from an instant on.
+#[derive(Clone, Debug)]
+pub(crate) struct Residents {
+    pub from_ns: u64,
+    pub seen: Arc<Result<Vec<Process>, Unseen>>,
+}
+
+/// What reading a card has cost so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// CPU time of its recorder, ns.
+    pub cpu_ns: u64,
+    /// Polls made.
+    pub polls: u64,
+    /// Polls that failed or were refused.
+    pub rejected: u64,
+    /// Polls left out because the one before took too long.
+    pub late: u64,
+}
+
+impl Card {
+    pub(crate) fn new(device: Device, profile: Profile, series: Arc<Series>) -> Self {
+        Self {
+            device: Mutex::new(Arc::new(device)),
+            profile,
+            series,
+            signal: Signal::default(),
+            occupancy: Occupancy::default(),
+            health: Health::default(),
+            residents: Mutex::default(),
+        }
+    }
+
+    /// The card, and what its register is.
+    pub fn device(&self) -> Arc<Device> {
+        Arc::clone(&lock(&self.device))
+    }
+
+    pub(crate) fn set_device(&self, device: Device) {
+        *lock(&self.device) = Arc::new(device);
+    }
+
+    /// What is known of it from before.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Its series of publishes.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// What it draws now, and the age of that, ns; absent when no reading is fresh.
+    pub fn power(&self) -> Option<(Power, u64)> {
+        let newest = self.series.newest()?;
+        let age_ns = crate::clock::now_ns().saturating_sub(newest.at_ns);
+        let fresh_ns = 3 * (self.period_ns() + self.health.gap_ns.load(Ordering::Relaxed));
+        // The first point has no tick behind it.
+        (age_ns <= fresh_ns && self.series.pushed() > 1)
+            .then(|| (Power::from_microwatts(newest.power_uw), age_ns))
+    }
+
+    /// What reading it has cost so far.
+    pub fn cost(&self) -> Cost {
+        let load = |value: &AtomicU64| value.load(Ordering::Relaxed);
+        Cost {
+            cpu_ns: load(&self.health.cpu_ns),
+            polls: load(&self.health.polls),
+            rejected: load(&self.health.rejected),
+            late: load(&self.health.late),
+        }
+    }
+
+    /// Why no reading is fresh, or `None` when one is.
+    pub fn trouble(&self) -> Option<Fault> {
+        self.health.trouble(crate::clock::now_ns())
+    }
+
+    /// The register's publish period where a probe has found it, else the polling gap.
+    pub(crate) fn period_ns(&self) -> u64 {
+        let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
+        self.probed_period_ns().unwrap_or(gap_ns)
+    }
+
+    pub(crate) fn probed_period_ns(&self) -> Option<u64> {
+        let probe = self.profile.probe.as_ref()?;
+        let period_ns = (probe.period_s * SECOND) as u64;
+        (period_ns > 0 && self.is_counter()).then_some(period_ns)
+    }
+
+    pub(crate) fn is_counter(&self) -> bool {
+        matches!(self.device().register, Kind::Counter { .. })
+    }
+
+    /// What bounds rest on.
+    pub fn facts(&self) -> Facts {
+        let device = self.device();
+        let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
+        let period_s = self.period_ns() as f64 / SECOND;
+        let lag = self.profile.probe.as_ref().and_then(|probe| probe.lag_s);
+        let lag = lag.unwrap_or(Lag { value: 0.0, uncertainty: period_s.max(0.1) });
+        let (quantum_j, averaging_s) = match device.register {
+            Kind::Counter { quantum, .. } => (quantum.joules(), None),
+            Kind::Gauge { averaging_ns } => (0.0, averaging_ns.map(|ns| ns as f64 / SECOND)),
+        };
+        Facts {
+            ceiling_w: ceiling(&device).watts(),
+            deepest_w: self.profile.floor(device.scope, false).map_or(0.0, |floor| floor.watts),
+            poll_gap_s: gap_ns as f64 / SECOND,
+            period_s,
+            lag_s: lag.value,
+            lag_uncertainty_s: lag.uncertainty,
+            quantum_j,
+            averaging_s,
+        }
+    }
+
+    /// A gauge's update period, s.
+    pub(crate) fn update_s(&self) -> f64 {
+        let update_ns = self.health.update_ns.load(Ordering::Relaxed);
+        let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
+        (if update_ns == 0 { gap_ns } else { update_ns }) as f64 / SECOND
+    }
+
+    /// Marks that go with every figure of this card.
+    pub(crate) fn marks(&self) -> Flags {
+        let mut flags = Flags::NONE;
+        if let Some(probe) = &self.profile.probe {
+            if probe.mismatch {
+                flags |= Flags::MISMATCH;
+            }
+            if probe.poll_sensitive {
+                flags |= Flags::POLL_SENSITIVE;
+            }
+        }
+        flags
+    }
+
+    /// What covers this register.
+    pub(crate) fn scope(&self) -> Scope {
+        self.device().scope
+    }
+
+    pub(crate) fn note_residents(&self, from_ns: u64, seen: Result<Vec<Process>, Unseen>) {
+        let mut log = lock(&self.residents);
+        if log.back().is_some_and(|last| *last.seen == seen) {
+            return;
+        }
+        if log.len() == MOST_CHANGES {
+            log.pop_front();
+        }
+        log.push_back(Residents { from_ns, seen: Arc::new(seen) });
+    }
+
+    /// Who was on the card between two instants: the state at the first and each change after it.
+    /// Empty when nobody had looked yet.
+    pub(crate) fn residents(&self, from_ns: u64, to_ns: u64) -> Vec<Residents> {
+        let log = lock(&self.residents);
+        let first = log.partition_point(|state| state.from_ns <= from_ns).saturating_sub(1);
+        log.iter().skip(first).take_while(|state| state.from_ns <= to_ns).cloned().collect()
+    }
+}
+
+impl Health {
+    /// Why no reading is fresh at `now_ns`.
+    pub(crate) fn trouble(&self, now_ns: u64) -> Option<Fault> {
+        let gap_ns = self.gap_ns.load(Ordering::Relaxed);
+        let stale_ns = 3 * gap_ns + 50_000_000;
+        let good_ns = self.good_ns.load(Ordering::Relaxed);
+        if good_ns > 0 && now_ns.saturating_sub(good_ns) <= stale_ns {
+            return None;
+        }
+        let asking_ns = self.asking_ns.load(Ordering::Relaxed);
+        if asking_ns > 0 && now_ns.saturating_sub(asking_ns) > stale_ns {
+            return Some(Fault::Timeout);
+        }
+        Some(lock(&self.fault).unwrap_or(Fault::NotReady))
+    }
+
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) {
+        *lock(&self.fault) = fault;
+    }
+}
+
+/// The most a card can draw: its limit and a tenth, else more than any board sold.
+pub(crate) fn ceiling(device: &Device) -> Power {
+    device.limit.map_or(DEFAULT_CEILING, |limit| {
+        Power::from_microwatts(limit.microwatts().saturating_mul(11) / 10)
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,152 @@
+//! Which reader a card is read by, and one recorder a card however many meters ask.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use joulebook_core::Fault;
+
+use super::{Meter, MeterError};
+use crate::{
+    card::Card,
+    identity::{self, CudaEnvironment},
+    node::{Idle, Node},
+    nvml::{CardInfo, Driver, Inventory, NvmlCounter, NvmlGauge, NvmlTenants, PowerField, cards},
+    profile::{Profile, Profiles, Trust},
+    reader::Reader,
+    recorder::{Settings, record},
+};
+
+/// The cards being read in this process, by UUID.
+static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
+
+pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+    check_idle(node)?;
+    let driver = Driver::shared();
+    let inventory = cards(&driver)?;
+    if inventory.cards.is_empty() {
+        return Err(MeterError::NoCards(unreadable(&inventory)));
+    }
+    let listed: Vec<identity::Card> = inventory.cards.iter().map(Into::into).collect();
+    let environment = CudaEnvironment {
+        visible_devices: env::var("CUDA_VISIBLE_DEVICES").ok(),
+        device_order: env::var("CUDA_DEVICE_ORDER").ok(),
+    };
+    if node.gpus.is_empty() {
+        return Err(MeterError::NoneAsked);
+    }
+    let mut chosen = Vec::new();
+    let (mut slice, mut warnings) = (false, Vec::new());
+    for ask in &node.gpus {
+        let identity = identity::resolve(ask, &listed, &environment)?;
+        slice |= identity.shared_device;
+        warnings.extend(identity.warning);
+        // The same card twice is one card.
+        let card = inventory.cards.iter().find(|card| card.uuid == identity.uuid);
+        if let Some(card) = card.filter(|card| !chosen.contains(card)) {
+            chosen.push(card);
+        }
+    }
+    let cards = chosen
+        .into_iter()
+        .map(|card| recorded(&driver, card, profiles))
+        .collect::<Result<_, _>>()?;
+    Ok(Meter::assemble(node, cards, None, slice, warnings))
+}
+
+/// Forgets which cards are being read, so that the next meter probes them anew; meters that exist
+/// keep theirs.
+pub fn release() {
+    READ.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+fn check_idle(node: &Node) -> Result<(), MeterError> {
+    let good = |watts: f64| watts.is_finite() && watts >= 0.0;
+    match &node.idle {
+        Idle::Stored => Ok(()),
+        Idle::Sum(watts) if good(*watts) => Ok(()),
+        Idle::Each(each) if each.len() != node.gpus.len() => Err(MeterError::Idle(format!(
+            "{} floors for {} cards; give one for each card, or their sum",
+            each.len(),
+            node.gpus.len()
+        ))),
+        Idle::Each(each) if each.iter().all(|watts| good(*watts)) => Ok(()),
+        Idle::Sum(_) | Idle::Each(_) => {
+            Err(MeterError::Idle("not a finite power of 0 W or more".to_owned()))
+        }
+    }
+}
+
+/// The card's one recorder.
+fn recorded(
+    driver: &Arc<Driver>,
+    info: &CardInfo,
+    profiles: Option<&Profiles>,
+) -> Result<Arc<Card>, MeterError> {
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(card) = read.get(&info.uuid).and_then(Weak::upgrade) {
+        return Ok(card);
+    }
+    let profile = profile_of(info, profiles);
+    let reader = reader(driver, info, &profile)?;
+    let tenants = Box::new(NvmlTenants::open(driver, info));
+    let card = record(reader, Some(tenants), Settings { profile, gap_ns: None });
+    read.insert(info.uuid.clone(), Arc::downgrade(&card));
+    Ok(card)
+}
+
+/// What is known of the card. A probe by another driver is void; a file that cannot be read is
+/// said so and costs what it knew.
+pub fn profile_of(info: &CardInfo, profiles: Option<&Profiles>) -> Profile {
+    let blank = || Profile {
+        uuid: info.uuid.clone(),
+        name: info.name.clone(),
+        driver: info.driver.clone(),
+        ..Profile::default()
+    };
+    match profiles.map(|profiles| profiles.load(&info.uuid)) {
+        None | Some(Ok(None)) => blank(),
+        Some(Ok(Some(profile))) if profile.driver == info.driver => profile,
+        Some(Ok(Some(profile))) => Profile { floors: profile.floors, ..blank() },
+        Some(Err(error)) => {
+            tracing::warn!("what was learnt of card {} is left aside: {error}", info.index);
+            blank()
+        }
+    }
+}
+
+/// A working counter, else the gauge. Only "not supported" decides against one; any other failure
+/// may pass, and the recorder tries again.
+fn reader(
+    driver: &Arc<Driver>,
+    info: &CardInfo,
+    profile: &Profile,
+) -> Result<Box<dyn Reader>, MeterError> {
+    let trust = profile.probe.as_ref().map(|probe| probe.trust);
+    if trust != Some(Trust::Gauge) {
+        let mut counter = NvmlCounter::open(driver, info);
+        if counter.read().err() != Some(Fault::NotSupported) {
+            return Ok(Box::new(counter));
+        }
+        tracing::warn!(
+            "card {} ({}) has no energy counter; its power gauge is read instead",
+            info.index,
+            info.name
+        );
+    }
+    let mut gauge = NvmlGauge::open(driver, info, PowerField::Instant);
+    match gauge.read() {
+        Err(Fault::NotSupported) => {
+            Err(MeterError::NotSupported { index: info.index, name: info.name.clone() })
+        }
+        _ => Ok(Box::new(gauge)),
+    }
+}
+
+fn unreadable(inventory: &Inventory) -> String {
+    let each = inventory.unreadable.iter().map(|(index, fault)| format!("card {index}: {fault}"));
+    let each: Vec<String> = each.collect();
+    if each.is_empty() { String::new() } else { format!(" ({})", each.join(", ")) }
+}

@@ -1,0 +1,48 @@
+//! Why a node has no meter.
+
+use joulebook_core::Fault;
+
+use crate::{identity::IdentityError, nvml::LoadError};
+
+/// Why a node has no meter. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum MeterError {
+    /// The driver library is missing or refuses.
+    #[error(transparent)]
+    Driver(#[from] LoadError),
+    /// The cards asked for cannot be named.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The driver is there and has no card.
+    #[error("the NVIDIA driver is loaded and lists no card that can be read{0}")]
+    NoCards(String),
+    /// The node names no card.
+    #[error("the node names no card: give at least one GPU index, UUID or PCI address")]
+    NoneAsked,
+    /// The card has neither a counter nor a gauge.
+    #[error(
+        "card {index} ({name}) reports neither energy nor power to its driver; on a Jetson, read \
+         the board's INA sensors instead"
+    )]
+    NotSupported {
+        /// The driver's index.
+        index: u32,
+        /// The card's name.
+        name: String,
+    },
+    /// A declared idle floor that is no power, or not one for each card.
+    #[error("idle floor: {0}")]
+    Idle(String),
+}
+
+impl MeterError {
+    /// The word for it.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Driver(error) => error.fault(),
+            Self::Identity(error) => error.fault(),
+            Self::NoCards(_) | Self::NoneAsked | Self::Idle(_) => Fault::Absent,
+            Self::NotSupported { .. } => Fault::NotSupported,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! One thread a card that reads it and fills its series.
+//!
+//! Invariants: only this thread calls the driver; a call that hangs holds up nobody else, and what
+//! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
+//! at the usual pace (slower after many failures in a row). The recorder counts what it costs: its
+//! CPU time, its polls, those refused and those left out.
+
+use std::{
+    fs,
+    sync::{Arc, Weak, atomic::Ordering},
+    thread,
+    time::Duration,
+};
+
+use joulebook_core::{
+    Fault, Flags,
+    register::{Kind, Register, Step},
+    series::{CounterTrack, GaugeTrack, Poll, SeriesWriter, plausible_power, series},
+};
+
+use crate::{
+    card::{Card, ceiling},
+    clock::now_ns,
+    pace::Pace,
+    profile::Profile,
+    reader::{Reader, Reading, Tenants, Throttle, Value},
+    tenancy::Unseen,
+};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1000 * MS;
+/// How often an unprobed card is read; a consumer card once a second, since fast reads corrupt the
+/// counter of some of them.
+const UNPROBED_GAP_NS: u64 = 100 * MS;
+const CONSUMER_GAP_NS: u64 = SECOND;
+/// How often the processes are listed, and the slow facts refreshed.
+const TENANTS_EVERY_NS: u64 = SECOND;
+/// Polls that may fail in a row before the pace drops to one a second.
+const PATIENCE: u32 = 20;
+/// A register that shows one value for so many periods is frozen.
+const FROZEN_PERIODS: u64 = 10;
+
+/// How a card is to be read.
+#[derive(Debug, Default)]
+pub struct Settings {
+    /// What is known of the card from before.
+    pub profile: Profile,
+    /// Read at this gap, ns, whatever is known.
+    pub gap_ns: Option<u64>,
+}
+
+/// Starts to read a card.
+pub fn record(
+    reader: Box<dyn Reader>,
+    tenants: Option<Box<dyn Tenants>>,
+    settings: Settings,
+) -> Arc<Card> {
+    let device = reader.device();
+    let (writer, series) = series();
+    let name = format!("joulebook-{}", device.index);
+    let card = Arc::new(Card::new(device, settings.profile, series));
+    let recorder = Recorder::new(&card, reader, tenants, writer, settings.gap_ns);
+    let spawned = thread::Builder::new().name(name).spawn(move || recorder.run());
+    if let Err(error) = spawned {
+        tracing::warn!("no thread to read the card: {error}");
+        card.health.set_fault(Some(Fault::NotReady));
+    }
+    card
+}
+
+struct Recorder {
+    card: Weak<Card>,
+    reader: Box<dyn Reader>,
+    tenants: Option<Box<dyn Tenants>>,
+    writer: SeriesWriter,
+    track: Track,
+    pace: Pace,
+    updates: Updates,
+    throttle: Throttle,
+    failures: u32,
+    tenants_due_ns: u64,
+}
+
+enum Track {
+    Counter(Box<CounterTrack>),
+    Gauge(GaugeTrack),
+}
+
+/// The spacing of a gauge's distinct values.
+#[derive(Default)]
+struct Updates {
+    changed_ns: Option<u64>,
+    spacings_ns: Vec<u64>,
+}
+
+impl Recorder {
+    fn new(
+        card: &Arc<Card>,
+        reader: Box<dyn Reader>,
+        tenants: Option<Box<dyn Tenants>>,
+        writer: SeriesWriter,
+        gap_ns: Option<u64>,
+    ) -> Self {
+        let device = card.device();
+        let unprobed_ns = if device.consumer { CONSUMER_GAP_NS } else { UNPROBED_GAP_NS };
+        let pace = match (gap_ns, card.probed_period_ns()) {
+            (Some(gap_ns), _) => Pace::Fixed { gap_ns: gap_ns.max(MS) },
+            (None, Some(period_ns)) => Pace::for_period(period_ns),
+            (None, None) => Pace::Fixed { gap_ns: unprobed_ns },
+        };
+        card.health.gap_ns.store(pace.gap_ns(), Ordering::Relaxed);
+        let period_ns = card.period_ns();
+        let track = match device.register {
+            Kind::Counter { scale, modulus, .. } => {
+                let register = Register::new(scale, modulus, ceiling(&device), period_ns);
+                Track::Counter(Box::new(CounterTrack::new(register, period_ns)))
+            }
+            Kind::Gauge { .. } => Track::Gauge(GaugeTrack::new(pace.gap_ns())),
+        };
+        Self {
+            card: Arc::downgrade(card),
+            reader,
+            tenants,
+            writer,
+            track,
+            pace,
+            updates: Updates::default(),
+            throttle: Throttle::default(),
+            failures: 0,
+            tenants_due_ns: 0,
+        }
+    }
+
+    fn run(mut self) {
+        let mut due_ns = now_ns();
+        loop {
+            let wait_ns = due_ns.saturating_sub(now_ns());
+            if wait_ns > 0 {
+                thread::sleep(Duration::from_nanos(wait_ns));
+            }
+            let Some(card) = self.card.upgrade() else { return };
+            self.poll(&card);
+            let done_ns = now_ns();
+            if done_ns >= self.tenants_due_ns {
+                self.look_around(&card, done_ns);
+            }
+            let from_ns = due_ns;
+            due_ns = self.pace.next_ns(from_ns);
+            let now = now_ns();
+            if due_ns <= now {
+                // The call took longer than the pace allows: leave out what is past.
+                card.health.late.fetch_add(1, Ordering::Relaxed);
+                due_ns = self.pace.next_ns(now);
+            }
+            if self.failures > PATIENCE {
+                due_ns = due_ns.max(now + SECOND);
+            }
+        }
+    }
+
+    fn poll(&mut self, card: &Card) {
+        let begin_ns = now_ns();
+        card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
+        let reading = self.reader.read();
+        let end_ns = now_ns();
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.health.polls.fetch_add(1, Ordering::Relaxed);
+        let outcome = self.take(card, Poll::between(begin_ns, end_ns), reading);
+        match outcome {
+            Ok(()) => {
+                if self.failures > 0 {
+                    card.set_device(self.reader.device());
+                    tracing::info!("card {} can be read again", card.device().index);
+                    card.health.set_fault(None);
+                }
+                self.failures = 0;
+                card.health.good_ns.store(end_ns, Ordering::Relaxed);
+            }
+            Err(fault) => {
+                if self.failures == 0 {
+                    tracing::warn!("card {} cannot be read: {fault}", card.device().index);
+                }
+                self.failures = self.failures.saturating_add(1);
+                card.health.set_fault(Some(fault));
+                card.health.rejected.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        card.signal.ring();
+    }
+
+    /// One reading into the series.
+    fn take(
+        &mut self,
+        card: &Card,
+        poll: Poll,
+        reading: Result<Reading, Fault>,
+    ) -> Result<(), Fault> {
+        if let Ok(Reading { throttle: Some(throttle), .. }) = reading {
+            self.throttle = throttle;
+        }
+        let mut marks = card.marks();
+        if self.throttle.power_capped {
+            marks |= Flags::POWER_CAPPED;
+        }
+        if self.throttle.power_braked {
+            marks |= Flags::POWER_BRAKED;
+        }
+        match &mut self.track {
+            Track::Counter(track) => {
+                let raw = reading.and_then(|reading| match reading.value {
+                    Value::Counter(raw) => Ok(raw),
+                    Value::Power(_) => Err(Fault::MalformedRow),
+                });
+                let still_ns = track.still_ns(poll.at_ns);
+                let frozen = still_ns > FROZEN_PERIODS * card.period_ns().max(self.pace.gap_ns());
+                if frozen {
+                    marks |= Flags::COUNTER_FROZEN;
+                }
+                let step = track.reading(poll, raw, marks, &mut self.writer);
+                card.health.still_ns.store(track.still_ns(poll.at_ns), Ordering::Relaxed);
+                match step {
+                    Step::Hole(fault) => Err(fault),
+                    Step::Provisional => Err(Fault::CounterGlitch),
+                    Step::Advanced(advance) => {
+                        self.pace.published(advance.published);
+                        Ok(())
+                    }
+                    Step::Restarted { .. } | Step::Set { .. } => {
+                        tracing::warn!("card {}: its counter was reset", card.device().index);
+                        Ok(())
+                    }
+                    Step::Anchored(_) | Step::Unchanged => Ok(()),
+                }
+            }
+            Track::Gauge(track) => {
+                let power = reading.and_then(|reading| match reading.value {
+                    Value::Power(power) => Ok(power),
+                    Value::Counter(_) => Err(Fault::MalformedRow),
+                })?;
+                if !plausible_power(power, card.device().limit) {
+                    return Err(Fault::Implausible);
+                }
+                track.reading(poll.at_ns, power, marks, &mut self.writer)?;
+                let repeated =
+                    self.writer.last().is_some_and(|last| last.flags.contains(Flags::REPEATED));
+                if !repeated && let Some(update_ns) = self.updates.changed(poll.at_ns) {
+                    card.health.update_ns.store(update_ns, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// About once a second: who is on the card, what the card is by now, what this thread costs.
+    fn look_around(&mut self, card: &Card, now: u64) {
+        self.tenants_due_ns = now + TENANTS_EVERY_NS;
+        if let Some(tenants) = &mut self.tenants {
+            let seen = tenants.resident();
+            let hidden_by = tenants.hidden_by();
+            card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
+        }
+        if self.failures == 0 {
+            let device = self.reader.device();
+            if device != *card.device() {
+                if let Track::Counter(track) = &mut self.track {
+                    track.learn(ceiling(&device), card.period_ns());
+                }
+                card.set_device(device);
+            }
+        }
+        if let Some(cpu_ns) = thread_cpu_ns() {
+            card.health.cpu_ns.store(cpu_ns, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Updates {
+    /// The value changed: the median spacing of changes so far, once there are a few.
+    fn changed(&mut self, at_ns: u64) -> Option<u64> {
+        const KEPT: usize = 64;
+        let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
+        if self.spacings_ns.len() == KEPT {
+            self.spacings_ns.remove(0);
+        }
+        self.spacings_ns.push(since_ns);
+        let mut sorted = self.spacings_ns.clone();
+        sorted.sort_unstable();
+        (sorted.len() >= 3).then(|| sorted.get(sorted.len() / 2).copied()).flatten()
+    }
+}
+
+/// CPU time of this thread, from the scheduler's own count.
+fn thread_cpu_ns() -> Option<u64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}

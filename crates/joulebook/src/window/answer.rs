@@ -1,0 +1,307 @@
+//! From a pending window to its measurement: each card's estimate, their sum, the stages, the label.
+
+use std::sync::{PoisonError, atomic::Ordering};
+
+use joulebook_core::{
+    Fault, Measurement, Tenancy,
+    estimate::{self, Curve, Estimated, Missing, Neighbours, Rule, Span},
+    grade::{Context, Hint, combine, grade},
+    ring::Point,
+};
+
+use super::{Edge, Pending};
+use crate::{
+    card::{Card, Residents},
+    tenancy::{self, Verdict, decide, linux::Processes},
+};
+
+/// Points wanted around a window: five quiet ticks before and after it, and the edges' own.
+const AROUND: u64 = 7;
+/// A register that has stood still for so many periods has not just been slow.
+const STILL_PERIODS: u64 = 10;
+
+/// A part of a window, with what idle is charged for.
+struct Part {
+    estimated: Estimated,
+    idle_seconds: f64,
+}
+
+/// The measurement, settled or at once.
+pub(super) fn measurement(pending: &Pending, settled: bool) -> Measurement {
+    let span = Span { open_ns: pending.open_ns, close_ns: pending.close_ns };
+    let (tenancy, contended_by) = tenants(pending, span);
+    let total = all_cards(pending, span, settled, tenancy, None);
+    let difference = |count: fn(&Edge) -> u64| {
+        let sum = |edges: &[Edge]| edges.iter().map(count).sum::<u64>();
+        sum(&pending.closings).saturating_sub(sum(&pending.edges))
+    };
+    let context = Context {
+        seconds: span.seconds(),
+        idle_seconds: total.idle_seconds,
+        idle_w: pending.inner.idle_w,
+        source: pending.inner.source(),
+        backend: pending.inner.backend().word(),
+        tenancy,
+        contended_by,
+        scope: pending.inner.cards.first().map(|card| card.scope()).unwrap_or_default(),
+        settled,
+        polls: difference(|edge| edge.polls),
+        rejected: difference(|edge| edge.rejected),
+        flags: pending.flags(),
+    };
+    let hint = Hint { tokens: pending.tokens, joules_per_1k: pending.inner.joules_per_1k_hint };
+    let mut measured = grade(&total.estimated, &context, hint);
+    measured.stages = stages(pending, settled, tenancy, &context);
+    measured
+}
+
+/// The stages, in order of their first mark.
+fn stages(
+    pending: &Pending,
+    settled: bool,
+    tenancy: Tenancy,
+    context: &Context,
+) -> Vec<(String, Measurement)> {
+    let mut named: Vec<(String, Vec<Span>)> = Vec::new();
+    let mut open_ns = pending.open_ns;
+    for (name, close_ns) in &pending.marks {
+        let span = Span { open_ns, close_ns: *close_ns };
+        open_ns = *close_ns;
+        match named.iter_mut().find(|(known, _)| known == name) {
+            Some((_, spans)) => spans.push(span),
+            None => named.push((name.clone(), vec![span])),
+        }
+    }
+    let stage = |spans: Vec<Span>| {
+        let parts: Vec<Part> = spans
+            .iter()
+            .map(|span| all_cards(pending, *span, settled, tenancy, Some(Rule::Shared)))
+            .collect();
+        let idle_seconds = parts.iter().map(|part| part.idle_seconds).sum();
+        let energies: Vec<Estimated> = parts.into_iter().map(|part| part.estimated).collect();
+        let seconds = spans.iter().map(|span| span.seconds()).sum();
+        // Polls are counted for the whole window only.
+        let context = Context { seconds, idle_seconds, polls: 0, rejected: 0, ..context.clone() };
+        grade(&combine(&energies), &context, Hint::default())
+    };
+    named.into_iter().map(|(name, spans)| (name, stage(spans))).collect()
+}
+
+/// The sum over the cards. `only` keeps to one rule (a stage has its own window on both sides).
+fn all_cards(
+    pending: &Pending,
+    span: Span,
+    settled: bool,
+    tenancy: Tenancy,
+    only: Option<Rule>,
+) -> Part {
+    let inner = &pending.inner;
+    if inner.cards.is_empty() {
+        let fault = inner.fault.unwrap_or(Fault::Absent);
+        return Part { estimated: Err(Missing::of(fault)), idle_seconds: span.seconds() };
+    }
+    let parts: Vec<Part> = (0..inner.cards.len())
+        .filter_map(|number| {
+            let card = inner.cards.get(number)?;
+            Some(if settled {
+                later(pending, number, card, span, tenancy, only)
+            } else {
+                at_once(pending, number, card, span, only)
+            })
+        })
+        .collect();
+    let idle_seconds = parts.iter().map(|part| part.idle_seconds).sum::<f64>() / parts.len() as f64;
+    let energies: Vec<Estimated> = parts.into_iter().map(|part| part.estimated).collect();
+    Part { estimated: combine(&energies), idle_seconds }
+}
+
+/// From what was published by the close.
+fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Option<Rule>) -> Part {
+    let facts = card.facts();
+    let whole = |estimated| Part { estimated, idle_seconds: span.seconds() };
+    let (Some(edge), Some(closing)) = (pending.edges.get(number), pending.closings.get(number))
+    else {
+        return whole(Err(Missing::of(Fault::Absent)));
+    };
+    let until_ns = closing.newest.map_or(0, |point| point.at_ns);
+    let from_ns = edge.newest.map_or(span.open_ns, |point| point.at_ns);
+    let mut points = card.series.span(from_ns, until_ns, 1, 1);
+    points.retain(|point| point.at_ns <= until_ns);
+    if let Some(fault) = closing.fault {
+        // What was seen before the readings stopped was certainly drawn.
+        let known = points.iter().filter(|point| point.at_ns >= span.open_ns);
+        let mut energies = known.map(|point| point.energy_uj as f64 / 1e6);
+        let first = energies.next();
+        let lower_bound_j = first.zip(energies.next_back()).map(|(first, last)| last - first);
+        return whole(Err(Missing { lower_bound_j, ..Missing::of(fault) }));
+    }
+    if !card.is_counter() {
+        let curve = Curve::new(&points, &facts);
+        return whole(estimate::gauge(&curve, span, card.update_s(), true));
+    }
+    let newest_at = |at_ns: u64, whole: Option<Point>| match only {
+        None => whole,
+        Some(_) => card.series.at_or_before(at_ns),
+    };
+    let opening = newest_at(span.open_ns, edge.newest);
+    let last = newest_at(span.close_ns, closing.newest);
+    let estimated = estimate::raw(opening, last, &points, span, &facts);
+    whole(estimated.map_err(|missing| still(card, span, missing)))
+}
+
+/// From what was published after the close as well.
+fn later(
+    pending: &Pending,
+    number: usize,
+    card: &Card,
+    span: Span,
+    tenancy: Tenancy,
+    only: Option<Rule>,
+) -> Part {
+    let facts = card.facts();
+    let lag_ns = (facts.lag_s * 1e9) as u64;
+    let after_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
+    let to_ns = span.close_ns.saturating_add(after_ns);
+    let mut points = card.series.span(span.open_ns, to_ns, AROUND, AROUND);
+    opening_kept(pending, number, &mut points);
+    let curve = Curve::new(&points, &facts);
+    let estimated = if !card.is_counter() {
+        estimate::gauge(&curve, span, card.update_s(), false)
+    } else if only.is_some() {
+        unresolved_stage(&curve, span).unwrap_or_else(|| estimate::shared(&curve, span))
+    } else {
+        let own = (!pending.child).then_some((pending.open_ns, pending.close_ns));
+        let occupied = |from_ns, to_ns| card.occupancy.occupied(from_ns, to_ns, own);
+        let rest_w = pending.inner.floors.get(number).copied().flatten();
+        let rest_w = rest_w.filter(|_| tenancy == Tenancy::Alone);
+        estimate::settled(&curve, span, &Neighbours { rest_w, occupied: &occupied })
+    };
+    if !pending.overlapped {
+        return Part { estimated, idle_seconds: span.seconds() };
+    }
+    let share = card.occupancy.share(span.open_ns, span.close_ns, lag_ns, &card.series);
+    match (estimated, share) {
+        (Ok(whole), Some(share)) => {
+            let ratio = if whole.gross_j > 0.0 { share.energy_j / whole.gross_j } else { 0.0 };
+            let bound_j = whole.bound_j * share.edges.max(1.0);
+            let range_j = (share.energy_j - bound_j, share.energy_j + bound_j);
+            let bridged_j = whole.bridged_j * ratio;
+            let gross_j = share.energy_j;
+            Part {
+                estimated: Ok(estimate::Estimate { gross_j, bound_j, range_j, bridged_j, ..whole }),
+                idle_seconds: share.seconds,
+            }
+        }
+        (estimated, _) => Part { estimated, idle_seconds: span.seconds() },
+    }
+}
+
+/// A stage inside one tick is one that the register was too slow to see.
+fn unresolved_stage(curve: &Curve<'_>, span: Span) -> Option<Estimated> {
+    let (open, close) = curve.edges(span).ok()?;
+    (open.tick == close.tick).then_some(Err(Missing::of(Fault::WindowBelowResolution)))
+}
+
+/// Puts the point that a window has kept from its opening in front of a stretch that begins later:
+/// the opening edge never ages out.
+fn opening_kept(pending: &Pending, number: usize, points: &mut Vec<Point>) {
+    let kept = pending.edges.get(number).and_then(|edge| edge.newest);
+    if let Some(kept) = kept
+        && points.first().is_some_and(|first| first.at_ns > pending.open_ns)
+        && kept.at_ns <= pending.open_ns
+    {
+        points.insert(0, kept);
+    }
+}
+
+/// The better word for "nothing was published": a register that has stood still for long is frozen,
+/// one that has never moved is dead.
+fn still(card: &Card, span: Span, missing: Missing) -> Missing {
+    let still_ns = card.health.still_ns.load(Ordering::Relaxed);
+    let long_ns = STILL_PERIODS * card.period_ns();
+    let is_still = still_ns > long_ns && span.seconds() * 1e9 > long_ns as f64;
+    if missing.fault != Fault::WindowBelowResolution || !is_still {
+        return missing;
+    }
+    let dead = card.series.pushed() == 1;
+    Missing { fault: if dead { Fault::CounterDead } else { Fault::CounterFrozen }, ..missing }
+}
+
+/// Whether the card's publishes can no longer sharpen the window.
+pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> bool {
+    let reached = reaches(pending, card);
+    if out_of_time || !card.is_counter() || pending.overlapped || pending.child {
+        return reached || out_of_time;
+    }
+    // The rule alone wants one quiet tick after the window, where it can hold at all.
+    let facts = card.facts();
+    let to_ns = pending.close_ns + ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
+    let after = card.series.span(to_ns, u64::MAX, 1, 1);
+    let beyond =
+        after.iter().filter(|point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns)).count();
+    reached && beyond >= 2
+}
+
+/// Whether the card's curve reaches the window's end.
+pub(super) fn reaches(pending: &Pending, card: &Card) -> bool {
+    let lag_ns = (card.facts().lag_s * 1e9) as u64;
+    let close_ns = pending.close_ns.saturating_add(lag_ns);
+    card.series.newest().is_some_and(|newest| newest.at_ns >= close_ns)
+}
+
+/// Who was on the cards meanwhile, and the others' names where that makes the window contended.
+fn tenants(pending: &Pending, span: Span) -> (Tenancy, Option<String>) {
+    let mut names: Vec<String> = Vec::new();
+    let (mut foreign, mut unknown, mut contended) = (false, pending.inner.cards.is_empty(), false);
+    if pending.inner.slice {
+        names.push("the other slices of the card".to_owned());
+        (foreign, contended) = (true, true);
+    }
+    for (number, card) in pending.inner.cards.iter().enumerate() {
+        let states = card.residents(span.open_ns, span.close_ns);
+        unknown |= states.is_empty();
+        for state in states {
+            let verdict = verdict(pending, number, &state);
+            contended |= verdict.contended;
+            match verdict.tenancy {
+                tenancy::Tenancy::Alone => {}
+                tenancy::Tenancy::Foreign(others) => {
+                    foreign = true;
+                    names.extend(others);
+                }
+                tenancy::Tenancy::Unknown(_) => unknown = true,
+            }
+        }
+    }
+    names.sort();
+    names.dedup();
+    let tenancy = match (foreign, unknown) {
+        (true, _) => Tenancy::Foreign,
+        (false, true) => Tenancy::Unknown,
+        (false, false) => Tenancy::Alone,
+    };
+    (tenancy, contended.then(|| names.join(", ")))
+}
+
+/// A state of the card judged by the node's rules, once.
+fn verdict(pending: &Pending, number: usize, state: &Residents) -> Verdict {
+    const KEPT: usize = 64;
+    let known = |verdicts: &[(usize, u64, Verdict)]| {
+        let same = |(card, from_ns, _): &&(usize, u64, Verdict)| {
+            *card == number && *from_ns == state.from_ns
+        };
+        verdicts.iter().rev().find(same).map(|(_, _, verdict)| verdict.clone())
+    };
+    let lock = || pending.inner.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(verdict) = known(&lock()) {
+        return verdict;
+    }
+    let resident = state.seen.as_ref().as_ref().map(Vec::as_slice).map_err(|unseen| *unseen);
+    let verdict = decide(resident, &pending.inner.rules, &Processes::default());
+    let mut verdicts = lock();
+    if verdicts.len() == KEPT {
+        verdicts.remove(0);
+    }
+    verdicts.push((number, state.from_ns, verdict.clone()));
+    verdict
+}
