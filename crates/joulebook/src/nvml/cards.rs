@@ -83,15 +83,30 @@ impl CardInfo {
     }
 }
 
+impl From<&CardInfo> for identity::Card {
+    fn from(card: &CardInfo) -> Self {
+        Self {
+            index: card.index,
+            uuid: card.uuid.clone(),
+            pci: card.pci.clone(),
+            name: card.name.clone(),
+            mig: card.mig == Some(true),
+            slices: card.slices.clone(),
+        }
+    }
+}
+
 /// Lists the cards now.
 pub fn cards(driver: &Driver) -> Result<Inventory, LoadError> {
     let library = driver.library()?;
     let nvml = &library.nvml;
     let version = nvml.sys_driver_version().ok();
-    let count = nvml.device_count().map_err(|error| LoadError::Refused {
-        path: "device count".to_owned(),
-        fault: fault(&error),
-        reason: error.to_string(),
+    let count = nvml.device_count().map_err(|error| {
+        let fault = fault(&error);
+        if fault == Fault::DriverAbsent {
+            driver.discard(&library);
+        }
+        LoadError::Refused { path: library.path.clone(), fault, reason: error.to_string() }
     })?;
     let mut inventory = Inventory::default();
     for index in 0..count {

@@ -1,8 +1,9 @@
 //! One card of the driver, held by its UUID.
 //!
-//! Decides when a failing card is looked for anew (after three failures in a row, then at most each
-//! two seconds) and when the whole library is loaded again: when the library itself says it has no
-//! driver, or when no card at all has answered for a while. Every failure is returned as it is.
+//! Decides when a failing card is looked for anew (after three failures in a row, then ever more
+//! seldom) and when the whole library is loaded again: when the library itself says it has no
+//! driver, or when the card is lost and no other has answered for a while. Every failure is
+//! returned as it is.
 
 use std::{
     sync::Arc,
@@ -65,7 +66,12 @@ impl Session {
             Err(fault) => {
                 if self.reacquire.failed(Instant::now()) {
                     self.handle = None;
-                    if fault == Fault::DriverAbsent || self.driver.silent_for(SILENCE) {
+                    let is_librarys = match fault {
+                        Fault::DriverAbsent => true,
+                        Fault::Lost | Fault::Unknown => self.driver.silent_for(SILENCE),
+                        _ => false,
+                    };
+                    if is_librarys {
                         self.driver.discard(&library);
                     }
                 }
