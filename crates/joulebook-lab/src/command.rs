@@ -1,0 +1,9 @@
+//! The program's subcommands, one module each: its arguments and what it does.
+
+pub mod truth;
+
+/// Writes a line to standard output; a reader that went away is no error of ours.
+#[allow(clippy::print_stdout)]
+fn say(line: &str) {
+    println!("{line}");
+}

@@ -1,0 +1,33 @@
+//! The program `joulebook-lab`: what only the lab knows.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod command;
+
+/// Cards whose true energy is known, and the tools that judge a meter by them.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Truth(command::truth::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Truth(arguments) => command::truth::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("joulebook-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
