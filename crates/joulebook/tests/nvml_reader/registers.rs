@@ -142,10 +142,7 @@ with_scenario!(
             words.push(until(|| reader.read().err()));
         }
         // What could be read before and is refused now is no plain lack of permission.
-        assert_eq!(
-            words,
-            [Fault::Lost, Fault::AccessLost, Fault::DriverAbsent, Fault::Unknown]
-        );
+        assert_eq!(words, [Fault::Lost, Fault::AccessLost, Fault::DriverAbsent, Fault::Unknown]);
         for reader in &mut readers {
             until(|| millijoules(reader).ok());
         }

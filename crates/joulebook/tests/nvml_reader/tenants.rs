@@ -107,11 +107,8 @@ with_scenario!(
      card 2\n fault 0 inf procs noperm\ncard 3\n fault 0 inf power lost\n \
      fault 0 inf instant lost\ncard 4\n fault 0 inf name unknown",
     |bench| {
-        let states: Vec<CardState> = bench
-            .cards()
-            .iter()
-            .map(|card| state(&bench.driver, &card.uuid).unwrap())
-            .collect();
+        let states: Vec<CardState> =
+            bench.cards().iter().map(|card| state(&bench.driver, &card.uuid).unwrap()).collect();
         let absent: Vec<Vec<&str>> = states
             .iter()
             .map(|state| {
