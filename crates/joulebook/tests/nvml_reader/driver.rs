@@ -1,4 +1,9 @@
-use std::{fs, sync::Arc, thread};
+use std::{
+    fs,
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use joulebook::{
     Reader,
@@ -73,5 +78,44 @@ with_scenario!(one_load_serves_all_threads, "card 0\ncard 1", |bench| {
         .collect();
     for thread in threads {
         assert_eq!(thread.join().unwrap(), Ok(2));
+    }
+});
+
+with_scenario!(
+    a_driver_that_hangs_at_its_start_is_told_of,
+    "card 0\n fault 0 inf init hang 600000",
+    |bench| {
+        let (told, answers) = mpsc::channel();
+        for _ in 0..2 {
+            let (told, driver) = (told.clone(), Arc::clone(&bench.driver));
+            // One of the two is caught in the driver until the process ends.
+            thread::spawn(move || told.send(driver.check()));
+        }
+        let answer = answers.recv_timeout(Duration::from_secs(120)).unwrap();
+        assert_eq!(answer, Err(LoadError::Busy));
+        assert_eq!(LoadError::Busy.fault(), Fault::Timeout);
+    }
+);
+
+with_scenario!(a_library_that_was_shut_down_is_started_again, "card 0\ncard 1", |bench| {
+    let cards = bench.cards();
+    let mut readers =
+        [NvmlCounter::open(&bench.driver, &cards[0]), NvmlCounter::open(&bench.driver, &cards[1])];
+    for reader in &mut readers {
+        millijoules(reader).unwrap();
+    }
+    // Somebody else in the process shuts the library down once too often.
+    let other = nvml_wrapper::Nvml::builder().lib_path(bench.library.as_os_str()).init().unwrap();
+    #[allow(unsafe_code)]
+    // SAFETY: the library is loaded, and the call takes nothing.
+    unsafe {
+        other.lib().nvmlShutdown();
+    }
+    drop(other);
+    for reader in &mut readers {
+        assert_eq!(reader.read(), Err(Fault::DriverAbsent));
+    }
+    for reader in &mut readers {
+        until(|| millijoules(reader).ok());
     }
 });

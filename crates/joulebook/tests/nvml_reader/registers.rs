@@ -150,6 +150,18 @@ with_scenario!(
 );
 
 with_scenario!(
+    a_card_that_keeps_failing_is_looked_for_anew,
+    "card 0\n fault 1 inf handle notfound\n fault 1 inf energy unknown",
+    |bench| {
+        let mut reader = NvmlCounter::open(&bench.driver, &bench.card());
+        millijoules(&mut reader).unwrap();
+        assert_eq!(until(|| reader.read().err()), Fault::Unknown);
+        // Looked for by its UUID it is not there any more.
+        until(|| (reader.read() == Err(Fault::Lost)).then_some(()));
+    }
+);
+
+with_scenario!(
     not_supported_is_remembered_until_forgotten,
     "card 0\n fault 0 1 energy notsupported\n fault 0 1 power timeout",
     |bench| {
