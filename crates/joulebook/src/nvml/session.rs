@@ -51,7 +51,7 @@ impl Session {
         &mut self,
         make: impl FnOnce(&Device<'_>, &Support) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let library = self.driver.library().map_err(|error| error.fault())?;
+        let library = self.driver.library().map_err(|error| self.word(error.fault()))?;
         let found = self.find(&library);
         let answer = found.and_then(|device| make(&device, &self.support));
         match answer {
@@ -75,11 +75,17 @@ impl Session {
                         self.driver.discard(&library);
                     }
                 }
-                Err(match fault {
-                    Fault::Permission if self.answered => Fault::AccessLost,
-                    other => other,
-                })
+                Err(self.word(fault))
             }
+        }
+    }
+
+    /// A card that could be read before and now refuses without saying why has lost us our access:
+    /// so it reads where a container's rights to its devices are taken away.
+    const fn word(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Permission | Fault::Unknown if self.answered => Fault::AccessLost,
+            other => other,
         }
     }
 

@@ -53,8 +53,7 @@ pub fn run(name: &str, scenario: &str, body: impl FnOnce(&Bench)) {
 }
 
 fn library() -> PathBuf {
-    let _ = joulebook_lab::card::Model::new;
-    env::current_exe().unwrap().with_file_name("libjoulebook_lab.so")
+    joulebook_lab::driver::library().unwrap()
 }
 
 impl Bench {
