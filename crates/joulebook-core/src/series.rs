@@ -102,6 +102,18 @@ impl Series {
         }
     }
 
+    /// Energy since the series began, read between two points, µJ; none outside the fine ring.
+    pub fn energy_uj_at(&self, at_ns: u64) -> Option<f64> {
+        let Found::At(index, from) = self.fine.at_or_before(at_ns) else { return None };
+        if from.at_ns == at_ns {
+            return Some(from.energy_uj as f64);
+        }
+        let to = self.fine.get(index.checked_add(1)?)?;
+        let share = at_ns.saturating_sub(from.at_ns) as f64
+            / to.at_ns.saturating_sub(from.at_ns).max(1) as f64;
+        Some(from.energy_uj as f64 + to.energy_uj.saturating_sub(from.energy_uj) as f64 * share)
+    }
+
     /// The points from the `before` ones at or before `from_ns` to the `after` ones at or after
     /// `to_ns`, in order. Where the fine ring does not reach back, coarse points lead up to it.
     pub fn span(&self, from_ns: u64, to_ns: u64, before: u64, after: u64) -> Vec<Point> {
@@ -146,6 +158,27 @@ impl Series {
     }
 }
 
+/// When a card was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// The middle of the call, ns.
+    pub at_ns: u64,
+    /// Half the call's length, ns: when inside the call the value was taken is not known.
+    pub slack_ns: u64,
+}
+
+impl Poll {
+    /// A call that took no time: a recording, a simulated clock.
+    pub const fn at(at_ns: u64) -> Self {
+        Self { at_ns, slack_ns: 0 }
+    }
+
+    /// A call between two instants.
+    pub const fn between(begin_ns: u64, end_ns: u64) -> Self {
+        Self { at_ns: begin_ns.midpoint(end_ns), slack_ns: end_ns.saturating_sub(begin_ns) / 2 }
+    }
+}
+
 /// A counter's readings on their way into a series.
 #[derive(Debug)]
 pub struct CounterTrack {
@@ -153,12 +186,13 @@ pub struct CounterTrack {
     period_ns: u64,
     energy_uj: u64,
     at_ns: u64,
+    slack_ns: u64,
 }
 
 impl CounterTrack {
     /// A track of `register`, whose publish period (or polling gap) is `period_ns`.
     pub fn new(register: Register, period_ns: u64) -> Self {
-        Self { register, period_ns, energy_uj: 0, at_ns: 0 }
+        Self { register, period_ns, energy_uj: 0, at_ns: 0, slack_ns: 0 }
     }
 
     /// The ceiling or period learnt later.
@@ -175,12 +209,15 @@ impl CounterTrack {
     /// One reading; its points go into `writer` with `marks` added. Returns what it meant.
     pub fn reading(
         &mut self,
-        at_ns: u64,
+        poll: Poll,
         reading: Result<u64, Fault>,
         marks: Flags,
         writer: &mut SeriesWriter,
     ) -> Step {
-        let step = self.register.advance(at_ns, reading);
+        // The polls on both sides of a publish count, so the slower of two calls.
+        let slowest_ns = self.slack_ns.max(poll.slack_ns);
+        let step = self.register.advance(poll.at_ns, reading);
+        self.slack_ns = slowest_ns;
         match step {
             Step::Anchored(published) => {
                 // Nobody saw it come: it may stand since a period ago.
@@ -216,6 +253,7 @@ impl CounterTrack {
             }
             Step::Unchanged | Step::Provisional | Step::Hole(_) => {}
         }
+        self.slack_ns = poll.slack_ns;
         step
     }
 
@@ -224,7 +262,8 @@ impl CounterTrack {
         self.energy_uj = self.energy_uj.saturating_add(delta.microjoules());
         let power_uw = mean_power_uw(delta.microjoules(), at_ns.saturating_sub(self.at_ns));
         self.at_ns = at_ns;
-        let uncertainty_ns = u32::try_from(at.uncertainty_ns()).unwrap_or(u32::MAX);
+        let uncertainty_ns =
+            u32::try_from(at.uncertainty_ns().saturating_add(self.slack_ns)).unwrap_or(u32::MAX);
         writer.push(Point { at_ns, energy_uj: self.energy_uj, power_uw, uncertainty_ns, flags });
     }
 }

@@ -19,7 +19,7 @@ fn a_counter_adds_a_point_per_publish_not_per_poll() {
     for poll in 0..=20u64 {
         // 100 mJ each 100 ms, polled every 50 ms.
         let raw = poll / 2 * 100;
-        track.reading(poll * 50 * MS, Ok(raw), Flags::NONE, &mut writer);
+        track.reading(Poll::at(poll * 50 * MS), Ok(raw), Flags::NONE, &mut writer);
     }
     let points = series.span(0, 1000 * MS, 1, 1);
     assert_eq!(points.len(), 11);
@@ -32,7 +32,7 @@ fn a_restart_is_a_gap_with_what_was_counted_since() {
     let (mut writer, series) = series_of(64, 64);
     let mut track = counter();
     for (second, raw) in [(0u64, 5_000_000), (1, 5_100_000), (2, 1200), (3, 101_200)] {
-        track.reading(second * 1000 * MS, Ok(raw), Flags::NONE, &mut writer);
+        track.reading(Poll::at(second * 1000 * MS), Ok(raw), Flags::NONE, &mut writer);
     }
     let points = series.span(0, 3000 * MS, 1, 1);
     let gap = points.iter().find(|point| point.flags.contains(Flags::GAP)).unwrap();
@@ -72,7 +72,7 @@ fn a_span_older_than_the_fine_ring_is_led_by_coarse_points() {
     let (mut writer, series) = series_of(16, 64);
     let mut track = counter();
     for poll in 0..400u64 {
-        track.reading(poll * 100 * MS, Ok(poll * 7000), Flags::NONE, &mut writer);
+        track.reading(Poll::at(poll * 100 * MS), Ok(poll * 7000), Flags::NONE, &mut writer);
     }
     let points = series.span(5_000 * MS, 39_900 * MS, 1, 1);
     assert!(points.first().unwrap().at_ns <= 5_000 * MS);

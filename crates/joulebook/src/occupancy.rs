@@ -1,0 +1,263 @@
+//! Whose windows were open on a card, and when: what siblings share, and whether a tick was quiet.
+//!
+//! Each opening and closing is a breakpoint. Between two breakpoints `n` windows are open and each
+//! is charged 1/n of what the card drew; the running sum of that share is computed once for each
+//! breakpoint, when the series has passed it, so a window's share is the difference of two sums
+//! however many windows it overlapped.
+//!
+//! Child windows are no breakpoints: what happens inside a window is its own affair.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use joulebook_core::series::Series;
+
+/// Breakpoints kept at most; older ones are forgotten, and windows that began before them keep
+/// their whole energy, marked `partial`.
+const MOST_BREAKPOINTS: usize = 65_536;
+/// Breakpoints are kept this long after the last window closed, so that it can settle.
+const KEEP_NS: u64 = 120_000_000_000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Occupancy {
+    /// Windows opened so far: a change since a window's opening tells that it was not alone.
+    opened: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    points: VecDeque<Breakpoint>,
+    /// How many breakpoints, from the front, know their sums.
+    known: usize,
+    open: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Breakpoint {
+    at_ns: u64,
+    /// Windows open from here on.
+    open: u32,
+    sums: Sums,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    energy_j: f64,
+    seconds: f64,
+    turns: f64,
+}
+
+/// What a window is charged of a card it shared with siblings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Share {
+    /// Its share of the energy, J.
+    pub energy_j: f64,
+    /// Its share of the time, s: what idle is subtracted by.
+    pub seconds: f64,
+    /// How many edges' errors its own may add up to.
+    pub edges: f64,
+}
+
+/// How a window found the card.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    opened: u64,
+    crowded: bool,
+}
+
+impl Occupancy {
+    /// A window opens.
+    pub(crate) fn open(&self, at_ns: u64) -> Entry {
+        let mut state = self.lock();
+        let crowded = state.open > 0;
+        state.step(at_ns, 1);
+        let opened = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
+        Entry { opened, crowded }
+    }
+
+    /// A window closes; true when others were open at the same time.
+    pub(crate) fn close(&self, at_ns: u64, entry: Entry) -> bool {
+        let overlapped = entry.crowded || self.opened.load(Ordering::Relaxed) != entry.opened;
+        self.lock().step(at_ns, -1);
+        overlapped
+    }
+
+    /// True when any window but the one of `own` (open, close) was open between two instants.
+    pub(crate) fn occupied(&self, from_ns: u64, to_ns: u64, own: Option<(u64, u64)>) -> bool {
+        let state = self.lock();
+        let first = state.points.partition_point(|point| point.at_ns <= from_ns).saturating_sub(1);
+        for (number, point) in state.points.iter().enumerate().skip(first) {
+            let until_ns = state.points.get(number + 1).map_or(u64::MAX, |next| next.at_ns);
+            if point.at_ns >= to_ns {
+                break;
+            }
+            let own = own.is_some_and(|(begin, end)| point.at_ns >= begin && until_ns <= end);
+            if until_ns > from_ns && point.open > u32::from(own) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What the window from `open_ns` to `close_ns` is charged, once the series has passed it.
+    pub(crate) fn share(
+        &self,
+        open_ns: u64,
+        close_ns: u64,
+        lag_ns: u64,
+        series: &Series,
+    ) -> Option<Share> {
+        let mut state = self.lock();
+        state.advance(lag_ns, series);
+        let find = |at_ns: u64| {
+            let number = state.points.partition_point(|point| point.at_ns < at_ns);
+            state
+                .points
+                .get(number)
+                .filter(|point| point.at_ns == at_ns && number < state.known)
+                .map(|point| (number, *point))
+        };
+        let ((first, from), (last, to)) = (find(open_ns)?, find(close_ns)?);
+        let ends = state.inverse(first) + state.inverse(last.saturating_sub(1));
+        Some(Share {
+            energy_j: to.sums.energy_j - from.sums.energy_j,
+            seconds: to.sums.seconds - from.sums.seconds,
+            edges: ends + to.sums.turns - from.sums.turns,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn step(&mut self, at_ns: u64, by: i32) {
+        self.open = self.open.saturating_add_signed(by);
+        // Two callers may read the clock in one order and get here in the other.
+        let at_ns = at_ns.max(self.points.back().map_or(0, |last| last.at_ns));
+        self.points.push_back(Breakpoint { at_ns, open: self.open, sums: Sums::default() });
+        let idle_since = |point: &Breakpoint| at_ns.saturating_sub(point.at_ns) > KEEP_NS;
+        while self.points.len() > MOST_BREAKPOINTS
+            || (self.points.front().is_some_and(idle_since)
+                && self.points.get(1).is_some_and(|next| next.open == 0))
+        {
+            self.points.pop_front();
+            self.known = self.known.saturating_sub(1);
+        }
+    }
+
+    /// Extends the sums to all breakpoints that the series has passed.
+    fn advance(&mut self, lag_ns: u64, series: &Series) {
+        while let Some(next) = self.points.get(self.known).copied() {
+            let energy = |at_ns: u64| series.energy_uj_at(at_ns.saturating_add(lag_ns));
+            let previous =
+                self.known.checked_sub(1).and_then(|last| self.points.get(last)).copied();
+            let sums = match previous {
+                None => Sums::default(),
+                Some(previous) if previous.open == 0 => previous.sums,
+                Some(previous) => {
+                    let (Some(from), Some(to)) = (energy(previous.at_ns), energy(next.at_ns))
+                    else {
+                        return;
+                    };
+                    let each = 1.0 / f64::from(previous.open);
+                    let after = if next.open == 0 { 0.0 } else { 1.0 / f64::from(next.open) };
+                    Sums {
+                        energy_j: previous.sums.energy_j + (to - from) / 1e6 * each,
+                        seconds: previous.sums.seconds
+                            + next.at_ns.saturating_sub(previous.at_ns) as f64 / 1e9 * each,
+                        turns: previous.sums.turns + (after - each).abs(),
+                    }
+                }
+            };
+            if series.energy_uj_at(next.at_ns.saturating_add(lag_ns)).is_none() {
+                return;
+            }
+            if let Some(point) = self.points.get_mut(self.known) {
+                point.sums = sums;
+            }
+            self.known += 1;
+        }
+    }
+
+    fn inverse(&self, number: usize) -> f64 {
+        self.points.get(number).map_or(1.0, |point| 1.0 / f64::from(point.open.max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use joulebook_core::{
+        ring::Point,
+        series::{SeriesWriter, series_of},
+    };
+
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// 100 W from 0 to 100 s.
+    fn steady() -> (SeriesWriter, std::sync::Arc<Series>) {
+        let (mut writer, series) = series_of(1024, 1024);
+        for second in 0..=100u64 {
+            writer.push(Point {
+                at_ns: second * SECOND,
+                energy_uj: second * 100_000_000,
+                ..Point::default()
+            });
+        }
+        (writer, series)
+    }
+
+    #[test]
+    fn siblings_share_what_they_overlap_and_the_sum_is_the_cards() {
+        let (_writer, series) = steady();
+        let occupancy = Occupancy::default();
+        // a: 10–20, b: 15–30, c: 16–18
+        let a = occupancy.open(10 * SECOND);
+        let b = occupancy.open(15 * SECOND);
+        let c = occupancy.open(16 * SECOND);
+        assert!(occupancy.close(18 * SECOND, c));
+        assert!(occupancy.close(20 * SECOND, a));
+        assert!(occupancy.close(30 * SECOND, b));
+        let share =
+            |from: u64, to: u64| occupancy.share(from * SECOND, to * SECOND, 0, &series).unwrap();
+        let (a, b, c) = (share(10, 20), share(15, 30), share(16, 18));
+        let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-6, "{got} is not {want}");
+        close(c.energy_j, 200.0 / 3.0);
+        close(a.energy_j, 500.0 + 50.0 + 200.0 / 3.0 + 100.0);
+        close(a.energy_j + b.energy_j + c.energy_j, 2000.0);
+        close(a.seconds + b.seconds + c.seconds, 20.0);
+    }
+
+    #[test]
+    fn a_window_alone_keeps_all_of_it() {
+        let (_writer, series) = steady();
+        let occupancy = Occupancy::default();
+        let entry = occupancy.open(10 * SECOND);
+        assert!(!occupancy.close(12 * SECOND, entry));
+        let share = occupancy.share(10 * SECOND, 12 * SECOND, 0, &series).unwrap();
+        assert!((share.energy_j - 200.0).abs() < 1e-9 && (share.edges - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn occupied_leaves_the_asking_window_out() {
+        let occupancy = Occupancy::default();
+        let a = occupancy.open(10);
+        occupancy.close(20, a);
+        let b = occupancy.open(30);
+        assert!(!occupancy.occupied(5, 25, Some((10, 20))));
+        assert!(occupancy.occupied(5, 25, None));
+        assert!(occupancy.occupied(5, 35, Some((10, 20))));
+        assert!(!occupancy.occupied(20, 30, Some((10, 20))));
+        occupancy.close(40, b);
+        assert!(!occupancy.occupied(40, 50, None));
+    }
+}
