@@ -83,15 +83,30 @@ impl CardInfo {
     }
 }
 
+impl From<&CardInfo> for identity::Card {
+    fn from(card: &CardInfo) -> Self {
+        Self {
+            index: card.index,
+            uuid: card.uuid.clone(),
+            pci: card.pci.clone(),
+            name: card.name.clone(),
+            mig: card.mig == Some(true),
+            slices: card.slices.clone(),
+        }
+    }
+}
+
 /// Lists the cards now.
 pub fn cards(driver: &Driver) -> Result<Inventory, LoadError> {
     let library = driver.library()?;
     let nvml = &library.nvml;
     let version = nvml.sys_driver_version().ok();
-    let count = nvml.device_count().map_err(|error| LoadError::Refused {
-        path: "device count".to_owned(),
-        fault: fault(&error),
-        reason: error.to_string(),
+    let count = nvml.device_count().map_err(|error| {
+        let fault = fault(&error);
+        if fault == Fault::DriverAbsent {
+            driver.discard(&library);
+        }
+        LoadError::Refused { path: library.path.clone(), fault, reason: error.to_string() }
     })?;
     let mut inventory = Inventory::default();
     for index in 0..count {
@@ -113,7 +128,8 @@ fn describe(device: &Device<'_>, index: u32, uuid: String, driver: Option<String
     let architecture = device.architecture().ok();
     let capability = device.cuda_compute_capability().ok().map(|cuda| (cuda.major, cuda.minor));
     let mig = device.mig_mode().ok().map(|mode| mode.current == 1);
-    let module_power = has_module_power(device);
+    let module_power =
+        has_module_power(|scope| matches!(raw::field(device, AVERAGE, scope), Ok(Some(_))));
     CardInfo {
         index,
         uuid,
@@ -136,10 +152,7 @@ fn describe(device: &Device<'_>, index: u32, uuid: String, driver: Option<String
         },
         averaging_ns: averaging_ns(capability, architecture.as_ref()),
         module_power,
-        counter_scope: match capability {
-            Some((9, _)) if module_power => Scope::Module,
-            _ => Scope::Gpu,
-        },
+        counter_scope: counter_scope(capability, module_power),
         brand: brand.map(|brand| format!("{brand:?}")),
         name: name.unwrap_or_else(|| "NVIDIA card of unknown name".to_owned()),
     }
@@ -183,9 +196,16 @@ fn slices(device: &Device<'_>) -> Vec<String> {
 
 /// True when the driver tells scopes apart and answers for the module. Drivers from before there
 /// were scopes take no notice of the number: they also answer for a scope that does not exist.
-fn has_module_power(device: &Device<'_>) -> bool {
-    let answers = |scope| matches!(raw::field(device, AVERAGE, scope), Ok(Some(_)));
+fn has_module_power(answers: impl Fn(u32) -> bool) -> bool {
     answers(MODULE) && !answers(NO_SUCH_SCOPE)
+}
+
+/// A Hopper card with module power is a Grace Hopper chip.
+const fn counter_scope(capability: Option<(i32, i32)>, module_power: bool) -> Scope {
+    match capability {
+        Some((9, _)) if module_power => Scope::Module,
+        _ => Scope::Gpu,
+    }
 }
 
 /// Field 185: mean power.
@@ -221,5 +241,17 @@ mod tests {
         assert_eq!(averaging_ns(None, None), None);
         assert_eq!(averaging_ns(None, Some(&DeviceArchitecture::Hopper)), second);
         assert_eq!(averaging_ns(None, Some(&DeviceArchitecture::Ampere)), None);
+    }
+
+    #[test]
+    fn module_power_is_believed_only_of_a_driver_that_tells_scopes_apart() {
+        assert!(has_module_power(|scope| scope == GPU || scope == MODULE));
+        assert!(!has_module_power(|scope| scope == GPU));
+        assert!(!has_module_power(|_| true), "an old driver answers whatever the scope");
+        assert!(!has_module_power(|_| false));
+        assert_eq!(counter_scope(Some((9, 0)), true), Scope::Module);
+        assert_eq!(counter_scope(Some((9, 0)), false), Scope::Gpu);
+        assert_eq!(counter_scope(Some((10, 0)), true), Scope::Gpu, "for the probe to check");
+        assert_eq!(counter_scope(None, true), Scope::Gpu);
     }
 }

@@ -67,9 +67,14 @@ impl Reader for NvmlCounter {
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {
-        let Self { session, slow, source, .. } = self;
+        let Self { session, slow, source, card: described } = self;
         session.call(|card, support| {
-            let millijoules = energy(card, support, source)?;
+            let known = support.denies(Call::TotalEnergy);
+            let answer = energy(card, support, source);
+            if answer == Err(Fault::NotSupported) && !known {
+                tracing::warn!(card = %described.name, uuid = %described.uuid, "no energy counter");
+            }
+            let millijoules = answer?;
             Ok(Reading { value: Value::Counter(millijoules), throttle: slow.look(card, support) })
         })
     }

@@ -54,6 +54,7 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Library {
     pub(super) nvml: Nvml,
+    pub(super) path: String,
     pub(super) generation: u64,
 }
 
@@ -135,8 +136,8 @@ impl Driver {
         let mut state = self.lock();
         state.loading = false;
         let answer = match result {
-            Ok(nvml) => {
-                let library = Arc::new(Library { nvml, generation });
+            Ok((path, nvml)) => {
+                let library = Arc::new(Library { nvml, path, generation });
                 state.library = Some(Arc::clone(&library));
                 state.backoff = Backoff::default();
                 state.error = None;
@@ -154,12 +155,12 @@ impl Driver {
         answer
     }
 
-    fn load(&self) -> Result<Nvml, LoadError> {
+    fn load(&self) -> Result<(String, Nvml), LoadError> {
         let mut missing: Option<String> = None;
         for path in &self.candidates {
             match Nvml::builder().lib_path(path).init().map_err(|error| LoadError::of(path, &error))
             {
-                Ok(nvml) => return Ok(nvml),
+                Ok(nvml) => return Ok((path.to_string_lossy().into_owned(), nvml)),
                 // Only a library that is not there sends us to the next name.
                 Err(LoadError::Missing { reason }) => {
                     missing.get_or_insert(reason);

@@ -43,8 +43,8 @@ pub enum LoadError {
         /// What it lacks.
         reason: String,
     },
-    /// It loads and refuses to start.
-    #[error("the NVIDIA driver does not start ({path}): {reason}\n{}", explain(*.fault))]
+    /// It loads and refuses to work.
+    #[error("the NVIDIA driver does not answer ({path}): {reason}\n{}", explain(*.fault))]
     Refused {
         /// The file.
         path: String,

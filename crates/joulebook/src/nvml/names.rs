@@ -32,7 +32,8 @@ fn of_system(pid: u32) -> (Vec<String>, Option<String>) {
             .map(|argument| String::from_utf8_lossy(argument).trim().to_owned())
             .take_while(|argument| !argument.is_empty())
             .collect(),
-        executable.map(|path| path.to_string_lossy().into_owned()),
+        // The system marks a program whose file was replaced while it runs.
+        executable.map(|path| path.to_string_lossy().trim_end_matches(" (deleted)").to_owned()),
     )
 }
 

@@ -34,16 +34,18 @@ impl Backoff {
 }
 
 /// When a card that fails again and again is looked for anew: after three failures in a row, then
-/// at most once in two seconds.
+/// two seconds later, four, eight, up to each 32.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reacquire {
     failures: u32,
+    looks: u32,
     last: Option<Instant>,
 }
 
 impl Reacquire {
     const AFTER: u32 = 3;
-    const EVERY: Duration = Duration::from_secs(2);
+    const FIRST: Duration = Duration::from_secs(2);
+    const LIMIT: Duration = Duration::from_secs(32);
 
     /// A reading came.
     pub(super) fn succeeded(&mut self) {
@@ -53,9 +55,12 @@ impl Reacquire {
     /// A reading failed; true when the card is to be looked for anew.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         self.failures = self.failures.saturating_add(1);
+        let wait = Self::FIRST.saturating_mul(1 << self.looks.saturating_sub(1).min(8));
+        let wait = wait.min(Self::LIMIT);
         let due = self.failures >= Self::AFTER
-            && self.last.is_none_or(|last| now.saturating_duration_since(last) >= Self::EVERY);
+            && self.last.is_none_or(|last| now.saturating_duration_since(last) >= wait);
         if due {
+            self.looks = self.looks.saturating_add(1);
             self.last = Some(now);
         }
         due
@@ -83,7 +88,6 @@ mod tests {
         }
         // 0, 0.3, 0.8, 1.8, 3.8, 7.8, 15.8, then each 16 s.
         assert_eq!(tries, 13);
-        assert!(!backoff.may_try(now - Duration::from_millis(100)) || tries == 13);
         assert!(backoff.may_try(now + Backoff::LIMIT));
     }
 
@@ -94,9 +98,11 @@ mod tests {
         assert!(!reacquire.failed(start));
         assert!(!reacquire.failed(start));
         assert!(reacquire.failed(start));
-        assert!(!reacquire.failed(start + Duration::from_secs(1)));
-        assert!(reacquire.failed(start + Duration::from_secs(2)));
+        let looks: Vec<u64> = (1..=130)
+            .filter(|seconds| reacquire.failed(start + Duration::from_secs(*seconds)))
+            .collect();
+        assert_eq!(looks, [2, 6, 14, 30, 62, 94, 126]);
         reacquire.succeeded();
-        assert!(!reacquire.failed(start + Duration::from_secs(9)));
+        assert!(!reacquire.failed(start + Duration::from_secs(200)));
     }
 }

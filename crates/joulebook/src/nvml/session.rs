@@ -1,8 +1,9 @@
 //! One card of the driver, held by its UUID.
 //!
-//! Decides when a failing card is looked for anew (after three failures in a row, then at most each
-//! two seconds) and when the whole library is loaded again: when the library itself says it has no
-//! driver, or when no card at all has answered for a while. Every failure is returned as it is.
+//! Decides when a failing card is looked for anew (after three failures in a row, then ever more
+//! seldom) and when the whole library is loaded again: when the library itself says it has no
+//! driver, or when the card is lost and no other has answered for a while. Every failure is
+//! returned as it is.
 
 use std::{
     sync::Arc,
@@ -50,7 +51,7 @@ impl Session {
         &mut self,
         make: impl FnOnce(&Device<'_>, &Support) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let library = self.driver.library().map_err(|error| error.fault())?;
+        let library = self.driver.library().map_err(|error| self.word(error.fault()))?;
         let found = self.find(&library);
         let answer = found.and_then(|device| make(&device, &self.support));
         match answer {
@@ -65,15 +66,26 @@ impl Session {
             Err(fault) => {
                 if self.reacquire.failed(Instant::now()) {
                     self.handle = None;
-                    if fault == Fault::DriverAbsent || self.driver.silent_for(SILENCE) {
+                    let is_librarys = match fault {
+                        Fault::DriverAbsent => true,
+                        Fault::Lost | Fault::Unknown => self.driver.silent_for(SILENCE),
+                        _ => false,
+                    };
+                    if is_librarys {
                         self.driver.discard(&library);
                     }
                 }
-                Err(match fault {
-                    Fault::Permission if self.answered => Fault::AccessLost,
-                    other => other,
-                })
+                Err(self.word(fault))
             }
+        }
+    }
+
+    /// A card that could be read before and now refuses without saying why has lost us our access:
+    /// so it reads where a container's rights to its devices are taken away.
+    const fn word(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Permission | Fault::Unknown if self.answered => Fault::AccessLost,
+            other => other,
         }
     }
 

@@ -14,7 +14,7 @@ use super::{
     gauge::{self, PowerField},
     raw,
     support::{Call, Support},
-    tenants,
+    tenants::{self, PidNamespace},
 };
 use crate::{reader::Process, tenancy};
 
@@ -73,7 +73,9 @@ pub fn state(driver: &Driver, uuid: &str) -> Result<CardState, Fault> {
         memory_total_mib: memory.map(|memory| memory.total_mib),
         memory_free_mib: memory.map(|memory| memory.free_mib),
         utilization_pct: utilization(&card, &support).ok(),
-        compute_apps: tenants::processes(&card, &support).ok(),
+        compute_apps: tenants::listed(&card, &support, PidNamespace::of_this_process())
+            .ok()
+            .flatten(),
     };
     let is_blank = state.watts.is_none()
         && state.memory_used_mib.is_none()

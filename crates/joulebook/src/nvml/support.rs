@@ -27,29 +27,56 @@ pub(super) enum Call {
 
 /// The calls that one card does not support, as far as they have been asked.
 #[derive(Debug, Default)]
-pub(super) struct Support(AtomicU32);
+pub(super) struct Support {
+    denied: AtomicU32,
+    answered: AtomicU32,
+}
 
 impl Support {
-    /// Makes the call, unless the card is known not to support it.
+    /// Makes the call, unless the card is known not to support it. A call that has answered before
+    /// is supported, whatever it says now: the card refuses it.
     pub(super) fn ask<T>(
         &self,
         call: Call,
         make: impl FnOnce() -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let bit = 1_u32 << (call as u8);
-        if self.0.load(Ordering::Relaxed) & bit != 0 {
+        if self.denies(call) {
             return Err(Fault::NotSupported);
         }
-        let answer = make();
-        if matches!(answer, Err(Fault::NotSupported)) {
-            self.0.fetch_or(bit, Ordering::Relaxed);
+        match make() {
+            Ok(value) => {
+                if self.answered.load(Ordering::Relaxed) & call.bit() == 0 {
+                    self.answered.fetch_or(call.bit(), Ordering::Relaxed);
+                }
+                Ok(value)
+            }
+            Err(Fault::NotSupported) if self.answered.load(Ordering::Relaxed) & call.bit() != 0 => {
+                Err(Fault::AccessLost)
+            }
+            Err(fault) => {
+                if fault == Fault::NotSupported {
+                    self.denied.fetch_or(call.bit(), Ordering::Relaxed);
+                }
+                Err(fault)
+            }
         }
-        answer
+    }
+
+    /// True when the card is known not to support the call.
+    pub(super) fn denies(&self, call: Call) -> bool {
+        self.denied.load(Ordering::Relaxed) & call.bit() != 0
     }
 
     /// Forgets it all: after a driver reload, or when somebody asks to probe again.
     pub(super) fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.denied.store(0, Ordering::Relaxed);
+        self.answered.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Call {
+    const fn bit(self) -> u32 {
+        1 << (self as u8)
     }
 }
 
@@ -72,5 +99,15 @@ mod tests {
         assert_eq!(support.ask(Call::PowerUsage, || Ok(7)), Ok(7), "each call on its own");
         support.forget();
         assert_eq!(support.ask(Call::TotalEnergy, || Ok(1)), Ok(1));
+    }
+
+    #[test]
+    fn what_has_answered_is_supported() {
+        let support = Support::default();
+        assert_eq!(support.ask(Call::TotalEnergy, || Ok(1)), Ok(1));
+        let refused =
+            support.ask(Call::TotalEnergy, || -> Result<u64, Fault> { Err(Fault::NotSupported) });
+        assert_eq!(refused, Err(Fault::AccessLost));
+        assert_eq!(support.ask(Call::TotalEnergy, || Ok(2)), Ok(2));
     }
 }

@@ -81,17 +81,9 @@ impl Tenants for NvmlTenants {
     fn resident(&mut self) -> Result<Vec<Process>, Fault> {
         let Self { session, namespace, hidden } = self;
         *hidden = false;
-        let (processes, seen) = session.call(|card, support| {
-            let processes = processes(card, support)?;
-            let seen = Seen::look(card, support, &processes, *namespace);
-            Ok((processes, seen))
-        })?;
-        if seen.is_explained_by(&processes, *namespace) {
-            Ok(processes)
-        } else {
-            *hidden = true;
-            Err(Fault::Permission)
-        }
+        let listed = session.call(|card, support| listed(card, support, *namespace))?;
+        *hidden = listed.is_none();
+        listed.ok_or(Fault::Permission)
     }
 
     fn hidden_by(&self) -> Option<&'static str> {
@@ -102,8 +94,19 @@ impl Tenants for NvmlTenants {
     }
 }
 
-/// The processes that compute on the card, with their names.
-pub(super) fn processes(card: &Card<'_>, support: &Support) -> Result<Vec<Process>, Fault> {
+/// The processes that compute on the card; `None` where the list does not explain what is seen of
+/// it.
+pub(super) fn listed(
+    card: &Card<'_>,
+    support: &Support,
+    namespace: PidNamespace,
+) -> Result<Option<Vec<Process>>, Fault> {
+    let processes = processes(card, support)?;
+    let seen = Seen::look(card, support, &processes, namespace);
+    Ok(Some(processes).filter(|processes| seen.is_explained_by(processes, namespace)))
+}
+
+fn processes(card: &Card<'_>, support: &Support) -> Result<Vec<Process>, Fault> {
     let mut found = support.ask(Call::Processes, || list(card))?;
     // Clients of a multi-process service stand in a list of their own, which old drivers lack.
     match support.ask(Call::SharedProcesses, || {

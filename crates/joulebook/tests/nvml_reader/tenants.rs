@@ -1,0 +1,144 @@
+use joulebook::{
+    Process, Reader, Tenants,
+    core::Fault,
+    nvml::{CardState, Fit, NvmlGauge, NvmlTenants, PidNamespace, PowerField, fits, state},
+    tenancy::{self, Own, Rules, Tenancy, Unseen},
+};
+
+use super::child::until;
+
+// Process ids above the system's highest: no process of this machine has them.
+with_scenario!(
+    processes_are_listed_with_names_and_memory,
+    "card 0\n proc 0 inf 5000001 18200 /opt/vllm/bin/python\n proc 0 inf 5000002 -1 Xorg",
+    |bench| {
+        let mut tenants = NvmlTenants::open(&bench.driver, &bench.card());
+        let mut resident = tenants.resident().unwrap();
+        resident.sort_by_key(|process| process.pid);
+        assert_eq!(
+            resident,
+            [
+                Process {
+                    pid: 5_000_001,
+                    used_mib: Some(18_200),
+                    name: "/opt/vllm/bin/python".to_owned()
+                },
+                Process { pid: 5_000_002, used_mib: None, name: "Xorg".to_owned() },
+            ]
+        );
+        assert_eq!(tenants.hidden_by(), None);
+    }
+);
+
+// Case tenancy-06.
+with_scenario!(
+    a_list_that_fails_costs_no_reading_and_comes_back,
+    "card 0\n idle 230\n fault 0 0.5 procs timeout",
+    |bench| {
+        let card = bench.card();
+        let mut tenants = NvmlTenants::open(&bench.driver, &card);
+        assert_eq!(tenants.resident(), Err(Fault::Timeout));
+        assert_eq!(tenants.hidden_by(), None);
+        assert!(NvmlGauge::open(&bench.driver, &card, PowerField::Average).read().is_ok());
+        assert_eq!(until(|| tenants.resident().ok()), []);
+    }
+);
+
+// Case tenancy-01.
+with_scenario!(
+    hidden_tenants_are_not_nobody,
+    "card 0\n mem total_mib=11175 base_mib=10916\n util gpu=59\ncard 1\n mem base_mib=4",
+    |bench| {
+        let [busy, empty] = <[_; 2]>::try_from(bench.cards()).unwrap();
+        for namespace in [PidNamespace::Host, PidNamespace::Container] {
+            let open = |card| NvmlTenants::open(&bench.driver, card).in_namespace(namespace);
+            let mut tenants = open(&busy);
+            assert_eq!(tenants.resident(), Err(Fault::Permission), "{namespace:?}");
+            assert!(tenants.hidden_by().is_some());
+            assert_eq!(open(&empty).resident(), Ok(vec![]), "{namespace:?}");
+        }
+        let mut tenants =
+            NvmlTenants::open(&bench.driver, &busy).in_namespace(PidNamespace::Container);
+        let fault = tenants.resident().unwrap_err();
+        let unseen = Unseen { fault, hidden_by: tenants.hidden_by() };
+        let rules = Rules { own: Own::Matching("vllm".to_owned()), ..Rules::default() };
+        let verdict = tenancy::decide(Err(unseen), &rules, &|_| None);
+        assert!(!verdict.contended);
+        let Tenancy::Unknown(why) = verdict.tenancy else { panic!("{verdict:?}") };
+        assert!(why.contains("pid_namespace"), "{why}");
+    }
+);
+
+with_scenario!(
+    the_state_of_a_card_is_one_shape_and_says_what_fits,
+    "card 0\n idle 120\n mem total_mib=24000 base_mib=100\n util gpu=35\n \
+     proc 0 inf 5000001 20000 /opt/other",
+    |bench| {
+        let card = bench.card();
+        let seen = state(&bench.driver, &card.uuid).unwrap();
+        let CardState { gpu, watts, utilization_pct, compute_apps, .. } = &seen;
+        assert_eq!((*gpu, *watts, *utilization_pct), (Some(0), Some(120.0), Some(35)));
+        assert_eq!(compute_apps.as_ref().map(Vec::len), Some(1));
+        assert_eq!(seen.memory_total_mib, Some(24_000));
+        assert_eq!(seen.memory_used_mib, Some(20_100));
+        assert_eq!(fits(&seen, 1_000), Fit::Yes);
+        let Fit::No { short_by_mib, held_by } = fits(&seen, 10_000) else { panic!("{seen:?}") };
+        assert_eq!(short_by_mib, 10_000 - seen.memory_free_mib.unwrap());
+        assert_eq!(held_by, ["/opt/other (20000 MiB)"]);
+        let text = serde_json::to_value(&seen).unwrap();
+        for key in [
+            "gpu",
+            "name",
+            "watts",
+            "memory_used_mib",
+            "memory_total_mib",
+            "memory_free_mib",
+            "utilization_pct",
+            "compute_apps",
+        ] {
+            assert!(text.get(key).is_some(), "{key}: {text}");
+        }
+    }
+);
+
+with_scenario!(
+    a_field_that_fails_takes_no_other_with_it,
+    "card 0\n fault 0 inf mem nodata\ncard 1\n fault 0 inf util notsupported\n\
+     card 2\n fault 0 inf procs noperm\ncard 3\n fault 0 inf power lost\n \
+     fault 0 inf instant lost\ncard 4\n fault 0 inf name unknown",
+    |bench| {
+        let states: Vec<CardState> =
+            bench.cards().iter().map(|card| state(&bench.driver, &card.uuid).unwrap()).collect();
+        let absent: Vec<Vec<&str>> = states
+            .iter()
+            .map(|state| {
+                [
+                    ("name", state.name.is_none()),
+                    ("watts", state.watts.is_none()),
+                    ("memory", state.memory_used_mib.is_none() && state.memory_free_mib.is_none()),
+                    ("utilization", state.utilization_pct.is_none()),
+                    ("processes", state.compute_apps.is_none()),
+                ]
+                .into_iter()
+                .filter_map(|(name, is_absent)| is_absent.then_some(name))
+                .collect()
+            })
+            .collect();
+        assert_eq!(
+            absent,
+            [vec!["memory"], vec!["utilization"], vec!["processes"], vec!["watts"], vec!["name"]]
+        );
+        assert_eq!(fits(&states[0], 1), Fit::Unknown);
+    }
+);
+
+with_scenario!(
+    a_card_of_which_nothing_can_be_read_has_no_state,
+    "card 0\n fault 0.3 inf all lost",
+    |bench| {
+        let uuid = bench.card().uuid;
+        let fault = until(|| state(&bench.driver, &uuid).err());
+        assert_eq!(fault, Fault::Lost);
+        assert_eq!(state(&bench.driver, "GPU-none").unwrap_err(), Fault::Absent);
+    }
+);
