@@ -144,6 +144,11 @@ impl Model {
         self.call(t_ns, &[Target::Init])
     }
 
+    /// Whether reading by field id works at all.
+    pub fn fields(&self, t_ns: i64) -> Answer<()> {
+        self.call(t_ns, &[Target::Fields, Target::All])
+    }
+
     /// Whether any other call about the card succeeds.
     pub fn other(&self, t_ns: i64) -> Answer<()> {
         self.call(t_ns, &[Target::All])

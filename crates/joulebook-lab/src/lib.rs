@@ -10,8 +10,10 @@
 //! Nothing here measures. Whatever reads such a card says `simulated`, or was pointed at the
 //! library by hand.
 
+mod abi;
 pub mod card;
 pub mod clock;
+pub mod control;
 pub mod load;
 pub mod scenario;
 pub mod simulated;

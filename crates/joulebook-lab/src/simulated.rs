@@ -92,9 +92,12 @@ impl SimulatedCard {
         &self.clock
     }
 
-    fn take<T>(&self, answer: Answer<T>) -> Result<T, Fault> {
+    /// Asks the card at the clock's time; where a fault holds the call up, at the time after that.
+    fn ask<'a, T>(&'a self, ask: impl Fn(&'a Model, i64) -> Answer<T>) -> Result<T, Fault> {
+        let mut answer = ask(&self.model, self.clock.now_ns());
         if answer.hang_ns > 0 {
             self.clock.advance_ns(answer.hang_ns);
+            answer = ask(&self.model, self.clock.now_ns());
         }
         answer.value.map_err(|refusal| refusal.fault())
     }
@@ -130,14 +133,16 @@ impl Reader for SimulatedCard {
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {
-        let t_ns = self.clock.now_ns();
-        let power = |answer: Answer<u32>| {
-            self.take(answer).map(|milliwatts| Value::Power(Power::from_milliwatts(milliwatts)))
+        let power = |register| {
+            let milliwatts = self.ask(|model, t_ns| model.power_mw(register, t_ns, true))?;
+            Ok(Value::Power(Power::from_milliwatts(milliwatts)))
         };
         let value = match self.shows {
-            Shows::Counter => self.take(self.model.energy_mj(t_ns, false)).map(Value::Counter),
-            Shows::Average => power(self.model.power_mw(PowerRegister::Average, t_ns, true)),
-            Shows::Instant => power(self.model.power_mw(PowerRegister::Instant, t_ns, true)),
+            Shows::Counter => {
+                self.ask(|model, t_ns| model.energy_mj(t_ns, false)).map(Value::Counter)
+            }
+            Shows::Average => power(PowerRegister::Average),
+            Shows::Instant => power(PowerRegister::Instant),
         }?;
         let reasons = self.model.card().clocks.reasons;
         let throttle = Some(Throttle {
@@ -150,7 +155,7 @@ impl Reader for SimulatedCard {
 
 impl Tenants for SimulatedCard {
     fn resident(&mut self) -> Result<Vec<Process>, Fault> {
-        let residents = self.take(self.model.residents(self.clock.now_ns()))?;
+        let residents = self.ask(|model, t_ns| model.residents(t_ns))?;
         let process = |resident: &&crate::scenario::Resident| Process {
             pid: resident.pid,
             used_mib: resident.used_mib,

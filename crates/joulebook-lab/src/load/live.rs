@@ -19,6 +19,13 @@ pub struct Change {
     pub joules: f64,
 }
 
+impl Change {
+    /// The energy from the first change to an instant after this one, J.
+    pub fn joules_at(&self, t_ns: i64) -> f64 {
+        self.joules + self.watts * t_ns.saturating_sub(self.t_ns) as f64 / SECOND_NS
+    }
+}
+
 /// A source of changes, in the order of their instants.
 pub trait Live: Send + Sync {
     /// The last change at or before an instant.
@@ -78,7 +85,7 @@ impl LiveLoad {
             Some(last) if last.t_ns > t_ns => {
                 return Err(LiveLoadError::Backwards { t_ns, last_ns: last.t_ns });
             }
-            Some(last) => last.joules + last.watts * (t_ns - last.t_ns) as f64 / SECOND_NS,
+            Some(last) => last.joules_at(t_ns),
             None => 0.0,
         };
         history.push(Change { t_ns, watts, joules });
@@ -104,7 +111,7 @@ pub(super) fn joules(source: &dyn Live, idle_w: f64, t_ns: i64) -> f64 {
         return idle_w * t_ns as f64 / SECOND_NS;
     };
     let from_first = |t_ns: i64| match source.last_at(t_ns) {
-        Some(last) => last.joules + last.watts * t_ns.saturating_sub(last.t_ns) as f64 / SECOND_NS,
+        Some(last) => last.joules_at(t_ns),
         None => idle_w * t_ns.saturating_sub(first.t_ns) as f64 / SECOND_NS,
     };
     from_first(t_ns) - from_first(0)
