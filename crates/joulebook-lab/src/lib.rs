@@ -14,6 +14,7 @@ mod abi;
 pub mod card;
 pub mod clock;
 pub mod control;
+pub mod driver;
 pub mod load;
 pub mod scenario;
 pub mod simulated;

@@ -17,11 +17,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Truth(command::truth::Arguments),
+    Driver(command::driver::Arguments),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Truth(arguments) => command::truth::run(&arguments),
+        Command::Driver(arguments) => command::driver::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -215,5 +215,10 @@ impl Scenario {
     }
 }
 
+/// Seconds as the grammar writes them, in whole ns; `inf` is `i64::MAX`.
+pub fn seconds_as_ns(text: &str) -> Option<i64> {
+    words::nanoseconds(text, 1e9)
+}
+
 #[cfg(test)]
 mod tests;
