@@ -170,6 +170,19 @@ fn every_symbol_of_the_api_is_there() {
     passes("symbols", CARDS, None);
 }
 
+/// A program that links the lab must not offer the driver's symbols to what it loads: the real
+/// library beside it would bind to them.
+#[test]
+#[allow(unsafe_code)]
+fn a_program_that_links_the_lab_exports_none_of_it() {
+    let this = libloading::os::unix::Library::this();
+    for name in ["nvmlInit_v2", "nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetFanSpeed"] {
+        // SAFETY: the symbol is looked up and never used.
+        let found = unsafe { this.get::<unsafe extern "C" fn() -> u32>(name.as_bytes()) };
+        assert!(found.is_err(), "{name} is exported");
+    }
+}
+
 /// The card's model, to ask what it shows between two instants.
 fn model(index: u32) -> (Model, i64) {
     let path = PathBuf::from(std::env::var_os("FAKEGPU_SCENARIO").expect("a scenario"));
