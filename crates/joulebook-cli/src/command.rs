@@ -1,0 +1,3 @@
+//! The program's subcommands, one module each: its arguments and what it does.
+
+pub mod read;
