@@ -221,6 +221,6 @@ fn seconds(from_ns: u64, to_ns: u64) -> f64 {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[path = "estimate_tests.rs"]
 mod tests;
