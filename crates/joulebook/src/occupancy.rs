@@ -60,7 +60,7 @@ pub(crate) struct Share {
     pub energy_j: f64,
     /// Its share of the time, s: what idle is subtracted by.
     pub seconds: f64,
-    /// How many edges' errors its own may add up to.
+    /// How many edges' errors may add up in it: each opening and closing counts by what it changes.
     pub edges: f64,
 }
 
@@ -116,8 +116,8 @@ impl Occupancy {
     ) -> Option<Share> {
         let mut state = self.lock();
         state.advance(lag_ns, series);
-        let from = state.sums_at(open_ns, lag_ns, series)?;
-        let to = state.sums_at(close_ns, lag_ns, series)?;
+        let from = state.sums_at(open_ns, open_ns.saturating_add(1), lag_ns, series)?;
+        let to = state.sums_at(close_ns, close_ns, lag_ns, series)?;
         Some(Share {
             energy_j: to.sums.energy_j - from.sums.energy_j,
             seconds: to.sums.seconds - from.sums.seconds,
@@ -182,10 +182,16 @@ impl State {
         }
     }
 
-    /// The running sums at any instant, and how many windows were open just before it.
-    fn sums_at(&self, at_ns: u64, lag_ns: u64, series: &Series) -> Option<Breakpoint> {
-        let number = self.points.partition_point(|point| point.at_ns <= at_ns).checked_sub(1)?;
-        let from = self.points.get(number).filter(|_| number < self.known)?;
+    /// The running sums at an instant, going on from the last breakpoint before `before_ns`.
+    fn sums_at(
+        &self,
+        at_ns: u64,
+        before_ns: u64,
+        lag_ns: u64,
+        series: &Series,
+    ) -> Option<Breakpoint> {
+        let last = self.points.partition_point(|point| point.at_ns < before_ns).checked_sub(1)?;
+        let from = self.points.get(last).filter(|_| last < self.known)?;
         if from.open == 0 || from.at_ns == at_ns {
             return Some(*from);
         }
@@ -245,6 +251,8 @@ mod tests {
         close(a.energy_j, 500.0 + 50.0 + 200.0 / 3.0 + 100.0);
         close(a.energy_j + b.energy_j + c.energy_j, 2000.0);
         close(a.seconds + b.seconds + c.seconds, 20.0);
+        // Its ends at 1 and 1/2, and what changes between: 1 → 1/2 → 1/3 → 1/2.
+        close(a.edges, 1.5 + 0.5 + 2.0 / 6.0);
     }
 
     #[test]

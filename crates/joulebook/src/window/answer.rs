@@ -4,7 +4,7 @@ use std::sync::{PoisonError, atomic::Ordering};
 
 use joulebook_core::{
     Fault, Measurement, Tenancy,
-    estimate::{self, Curve, Estimated, Missing, Neighbours, Rule, Span},
+    estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Rule, Span},
     grade::{Context, Hint, combine, grade},
     ring::Point,
 };
@@ -183,7 +183,8 @@ fn later(
     match (estimated, share) {
         (Ok(whole), Some(share)) => {
             let ratio = if whole.gross_j > 0.0 { share.energy_j / whole.gross_j } else { 0.0 };
-            let bound_j = whole.bound_j * share.edges.max(1.0);
+            let bound_j = worst_edge_j(&points, span, &facts) * share.edges
+                + facts.lag_uncertainty_s * facts.swing_w();
             let range_j = (share.energy_j - bound_j, share.energy_j + bound_j);
             let bridged_j = whole.bridged_j * ratio;
             let gross_j = share.energy_j;
@@ -194,6 +195,20 @@ fn later(
         }
         (estimated, _) => Part { estimated, idle_seconds: span.seconds() },
     }
+}
+
+/// The worst that any one edge inside a span can be off, J: half-way through the longest tick.
+fn worst_edge_j(points: &[Point], span: Span, facts: &Facts) -> f64 {
+    let touching = points.windows(2).filter_map(|pair| match pair {
+        [from, to] if to.at_ns > span.open_ns => Some((from, to)),
+        _ => None,
+    });
+    let edge_j = |(from, to): (&Point, &Point)| {
+        let length_s = to.at_ns.saturating_sub(from.at_ns) as f64 / 1e9;
+        let uncertainty_s = f64::from(from.uncertainty_ns.max(to.uncertainty_ns)) / 1e9;
+        facts.swing_w() * length_s / 4.0 + uncertainty_s * facts.ceiling_w + facts.quantum_j
+    };
+    touching.map(edge_j).fold(0.0, f64::max)
 }
 
 /// A stage inside one tick is one that the register was too slow to see.
