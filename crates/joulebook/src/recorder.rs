@@ -20,7 +20,7 @@ use joulebook_core::{
 
 use crate::{
     card::{Card, ceiling},
-    clock::now_ns,
+    clock::{now_ns, suspended_ns},
     pace::Pace,
     profile::Profile,
     reader::{Reader, Reading, Tenants, Throttle, Value},
@@ -39,6 +39,8 @@ const TENANTS_EVERY_NS: u64 = SECOND;
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
 const FROZEN_PERIODS: u64 = 10;
+/// The two clocks are not read at one instant; less than this between them is no suspend.
+const SUSPEND_NS: u64 = 100 * MS;
 
 /// How a card is to be read.
 #[derive(Debug, Default)]
@@ -79,6 +81,9 @@ struct Recorder {
     throttle: Throttle,
     failures: u32,
     tenants_due_ns: u64,
+    suspended_ns: u64,
+    /// The machine slept since the last point.
+    slept: bool,
 }
 
 enum Track {
@@ -128,6 +133,8 @@ impl Recorder {
             throttle: Throttle::default(),
             failures: 0,
             tenants_due_ns: 0,
+            suspended_ns: suspended_ns(),
+            slept: false,
         }
     }
 
@@ -165,7 +172,14 @@ impl Recorder {
         let end_ns = now_ns();
         card.health.asking_ns.store(0, Ordering::Relaxed);
         card.health.polls.fetch_add(1, Ordering::Relaxed);
+        let suspended_ns = suspended_ns();
+        self.slept |= suspended_ns.saturating_sub(self.suspended_ns) > SUSPEND_NS;
+        self.suspended_ns = suspended_ns;
+        let newest = self.writer.last();
         let outcome = self.take(card, Poll::between(begin_ns, end_ns), reading);
+        if self.writer.last() != newest {
+            self.slept = false;
+        }
         match outcome {
             Ok(()) => {
                 if self.failures > 0 {
@@ -204,6 +218,9 @@ impl Recorder {
         }
         if self.throttle.power_braked {
             marks |= Flags::POWER_BRAKED;
+        }
+        if self.slept {
+            marks |= Flags::GAP;
         }
         match &mut self.track {
             Track::Counter(track) => {
