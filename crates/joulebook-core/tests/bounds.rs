@@ -143,8 +143,9 @@ proptest! {
         displaced_us in proptest::collection::vec(-9_000i64..9_000, 21..30),
         period_ms in prop_oneof![Just(20u64), Just(100)],
         lag_ms in 0u64..60,
-        lag_error_us in -10_000i64..10_000,
-        gaps_us in proptest::collection::vec(500u64..100_000, 1..40),
+        lag_error_us in -60_000i64..60_000,
+        most_gap_us in prop_oneof![Just(1_500u64), Just(100_000)],
+        gap_shares in proptest::collection::vec(0.1f64..1.0, 1..40),
         open_share in 0.0f64..1.0,
         length_share in 0.0f64..1.0,
     ) {
@@ -153,7 +154,8 @@ proptest! {
         let displaced: Vec<i64> =
             displaced_us.iter().map(|us| us * period_ms as i64 / 100).collect();
         let register = Published::new(period_ns, &displaced, lag_ms * MS);
-        let gaps: Vec<u64> = gaps_us.iter().map(|us| us * 1000).collect();
+        let gaps: Vec<u64> =
+            gap_shares.iter().map(|share| (share * most_gap_us as f64 * 1e3) as u64).collect();
         let series = recorded(&truth, &register, &gaps, period_ns);
         let points = all(&series);
         // The first point's publish was not seen to come.
