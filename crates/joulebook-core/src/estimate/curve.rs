@@ -10,35 +10,41 @@ pub struct Curve<'a> {
     facts: &'a Facts,
 }
 
-/// One edge of a window on the curve.
+/// One edge of a window on the curve. Its limits are the sharpest that two publishes, their stamps'
+/// uncertainty and the card's power range leave; with exact stamps, h the tick's length, x the
+/// edge's place in it and Pm its mean power, the wider one lies
+/// `max(min((Pmax − Pm)·x, (Pm − Pmin)·(h − x)), min((Pm − Pmin)·x, (Pmax − Pm)·(h − x)))` away.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Edge {
     /// The instant, on the publishes' clock (lag added), ns.
     pub at_ns: u64,
     /// Energy since the curve's first point, J.
     pub energy_j: f64,
-    /// Mean power of the tick around it, W.
-    pub mean_w: f64,
-    /// How far into the tick, s.
-    pub offset_s: f64,
-    /// The tick's length, s.
-    pub length_s: f64,
-    /// The worse of its two publishes' uncertainties, s.
-    pub uncertainty_s: f64,
+    /// The least the true curve can have reached here, J; quantum and lag apart.
+    pub least_j: f64,
+    /// The most it can have reached here, J.
+    pub most_j: f64,
     /// The number of the point that ends the tick.
     pub tick: usize,
 }
 
-impl Edge {
-    /// The worst error of the curve at this edge, J: power may have been anywhere between the
-    /// deepest idle and the ceiling inside the tick, as long as the tick's energy comes out.
-    pub fn bound_j(&self, facts: &Facts) -> f64 {
-        let mean_w = self.mean_w.clamp(facts.deepest_w, facts.ceiling_w.max(facts.deepest_w));
-        let (up_w, down_w) = (facts.ceiling_w - mean_w, mean_w - facts.deepest_w);
-        let rest_s = (self.length_s - self.offset_s).max(0.0);
-        let above = (up_w * self.offset_s).min(down_w * rest_s);
-        let below = (down_w * self.offset_s).min(up_w * rest_s);
-        above.max(below).max(0.0) + self.uncertainty_s * facts.ceiling_w + facts.quantum_j
+/// A publish as an edge sees it.
+pub(super) struct Publish {
+    /// Energy since the curve's first point, J.
+    pub energy_j: f64,
+    /// Time between it and the edge by its stamp, s; not negative.
+    pub apart_s: f64,
+    /// How far the stamp can be off, s.
+    pub uncertainty_s: f64,
+}
+
+impl Publish {
+    /// The least and the most that the card can have drawn between the publish and the edge, J.
+    /// Where the stamp leaves open which of the two came first, the least is negative.
+    pub fn between_j(&self, facts: &Facts) -> (f64, f64) {
+        let least_s = self.apart_s - self.uncertainty_s;
+        let slowest_w = if least_s < 0.0 { facts.ceiling_w } else { facts.deepest_w };
+        (slowest_w * least_s, facts.ceiling_w * (self.apart_s + self.uncertainty_s))
     }
 }
 
@@ -68,15 +74,23 @@ impl<'a> Curve<'a> {
         }
         let length_s = seconds(from.at_ns, to.at_ns);
         let offset_s = seconds(from.at_ns, at_ns);
-        let tick_j = joules(*from, *to);
         let share = if length_s > 0.0 { offset_s / length_s } else { 1.0 };
+        let publish = |point: &Point, apart_s: f64| Publish {
+            energy_j: joules(*first, *point),
+            apart_s,
+            uncertainty_s: f64::from(point.uncertainty_ns) / 1e9,
+        };
+        let from = publish(from, offset_s);
+        let to = publish(to, (length_s - offset_s).max(0.0));
+        let (since, until) = (from.between_j(self.facts), to.between_j(self.facts));
+        let energy_j = from.energy_j + (to.energy_j - from.energy_j) * share;
+        // Power may have been anywhere between the deepest idle and the ceiling inside the tick, as
+        // long as the tick's energy comes out. A ceiling that was exceeded leaves no room at all.
         Some(Edge {
             at_ns,
-            energy_j: joules(*first, *from) + tick_j * share,
-            mean_w: if length_s > 0.0 { tick_j / length_s } else { 0.0 },
-            offset_s,
-            length_s,
-            uncertainty_s: f64::from(from.uncertainty_ns.max(to.uncertainty_ns)) / 1e9,
+            energy_j,
+            least_j: (from.energy_j + since.0).max(to.energy_j - until.1).min(energy_j),
+            most_j: (from.energy_j + since.1).min(to.energy_j - until.0).max(energy_j),
             tick: after,
         })
     }
@@ -108,7 +122,7 @@ impl<'a> Curve<'a> {
         } else {
             return None;
         };
-        let missing = Missing { fault, flags, samples, ..Missing::of(fault) };
+        let missing = Missing { flags, samples, ..Missing::of(fault) };
         Some(self.known(from_ns, to_ns, missing))
     }
 
