@@ -21,7 +21,7 @@ use joulebook_core::{
 use crate::{
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{Device, Process},
+    reader::{Backend, Device, Process},
     signal::Signal,
     tenancy::Unseen,
 };
@@ -166,6 +166,10 @@ impl Card {
         let lag = lag.unwrap_or(Lag { value: 0.0, uncertainty: period_s.max(0.1) });
         let (quantum_j, averaging_s) = match device.register {
             Kind::Counter { quantum, .. } => (quantum.joules(), None),
+            // NVIDIA's sensors that do not average over a second average over their update period.
+            Kind::Gauge { averaging_ns: None } if device.backend == Backend::NvmlPower => {
+                (0.0, Some(self.update_s()))
+            }
             Kind::Gauge { averaging_ns } => (0.0, averaging_ns.map(|ns| ns as f64 / SECOND)),
         };
         Facts {
