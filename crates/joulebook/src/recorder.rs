@@ -35,6 +35,8 @@ const UNPROBED_GAP_NS: u64 = 100 * MS;
 const CONSUMER_GAP_NS: u64 = SECOND;
 /// How often the processes are listed, and the slow facts refreshed.
 const TENANTS_EVERY_NS: u64 = SECOND;
+/// … where the next read is at least this far away.
+const QUIET_NS: u64 = 10 * MS;
 /// Polls that may fail in a row before the pace drops to one a second.
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
@@ -139,6 +141,10 @@ impl Recorder {
     }
 
     fn run(mut self) {
+        // Who is there must be known of the first window too.
+        if let Some(card) = self.card.upgrade() {
+            self.look_around(&card, now_ns());
+        }
         let mut due_ns = now_ns();
         loop {
             let wait_ns = due_ns.saturating_sub(now_ns());
@@ -147,10 +153,6 @@ impl Recorder {
             }
             let Some(card) = self.card.upgrade() else { return };
             self.poll(&card);
-            let done_ns = now_ns();
-            if done_ns >= self.tenants_due_ns {
-                self.look_around(&card, done_ns);
-            }
             let from_ns = due_ns;
             due_ns = self.pace.next_ns(from_ns);
             let now = now_ns();
@@ -161,6 +163,11 @@ impl Recorder {
             }
             if self.failures > PATIENCE {
                 due_ns = due_ns.max(now + SECOND);
+            }
+            // Where it does not delay a read that is about to pin a publish.
+            let overdue = now >= self.tenants_due_ns + TENANTS_EVERY_NS;
+            if overdue || (now >= self.tenants_due_ns && due_ns - now >= QUIET_NS) {
+                self.look_around(&card, now);
             }
         }
     }
