@@ -90,7 +90,13 @@ struct Recorder {
 
 enum Track {
     Counter(Box<CounterTrack>),
-    Gauge(GaugeTrack),
+    Gauge(Box<Gauges>),
+}
+
+/// A gauge, and its averaging sibling where it has one.
+struct Gauges {
+    track: GaugeTrack,
+    mean: Option<(GaugeTrack, SeriesWriter)>,
 }
 
 /// The spacing of a gauge's distinct values.
@@ -122,7 +128,9 @@ impl Recorder {
                 let register = Register::new(scale, modulus, ceiling(&device), period_ns);
                 Track::Counter(Box::new(CounterTrack::new(register, period_ns)))
             }
-            Kind::Gauge { .. } => Track::Gauge(GaugeTrack::new(pace.gap_ns())),
+            Kind::Gauge { .. } => {
+                Track::Gauge(Box::new(Gauges { track: GaugeTrack::new(pace.gap_ns()), mean: None }))
+            }
         };
         Self {
             card: Arc::downgrade(card),
@@ -256,7 +264,8 @@ impl Recorder {
                     Step::Anchored(_) | Step::Unchanged => Ok(()),
                 }
             }
-            Track::Gauge(track) => {
+            Track::Gauge(gauges) => {
+                let sibling = reading.ok().and_then(|reading| reading.mean);
                 let power = reading.and_then(|reading| match reading.value {
                     Value::Power(power) => Ok(power),
                     Value::Counter(_) => Err(Fault::MalformedRow),
@@ -264,7 +273,16 @@ impl Recorder {
                 if !plausible_power(power, card.device().limit) {
                     return Err(Fault::Implausible);
                 }
-                track.reading(poll.at_ns, power, marks, &mut self.writer)?;
+                gauges.track.reading(poll.at_ns, power, marks, &mut self.writer)?;
+                let limit = card.device().limit;
+                if let Some(sibling) = sibling.filter(|mean| plausible_power(mean.power, limit)) {
+                    let (track, writer) = gauges.mean.get_or_insert_with(|| {
+                        let (writer, series) = series();
+                        card.set_mean(series, sibling.over_ns);
+                        (GaugeTrack::new(self.pace.gap_ns()), writer)
+                    });
+                    track.reading(poll.at_ns, sibling.power, marks, writer)?;
+                }
                 let repeated =
                     self.writer.last().is_some_and(|last| last.flags.contains(Flags::REPEATED));
                 if !repeated && let Some(update_ns) = self.updates.changed(poll.at_ns) {

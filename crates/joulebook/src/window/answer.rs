@@ -117,7 +117,7 @@ fn all_cards(
 
 /// From what was published by the close.
 fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Option<Rule>) -> Part {
-    let facts = card.facts();
+    let (series, facts) = card.ruler(span.seconds());
     let whole = |estimated| Part { estimated, idle_seconds: span.seconds() };
     let (Some(edge), Some(closing)) = (pending.edges.get(number), pending.closings.get(number))
     else {
@@ -125,7 +125,7 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
     };
     let until_ns = closing.newest.map_or(0, |point| point.at_ns);
     let from_ns = edge.newest.map_or(span.open_ns, |point| point.at_ns);
-    let mut points = card.series.span(from_ns, until_ns, 1, 1);
+    let mut points = series.span(from_ns, until_ns, 1, 1);
     points.retain(|point| point.at_ns <= until_ns);
     if let Some(fault) = closing.fault {
         // What was seen before the readings stopped was certainly drawn.
@@ -158,12 +158,14 @@ fn later(
     tenancy: Tenancy,
     only: Option<Rule>,
 ) -> Part {
-    let facts = card.facts();
+    let (series, facts) = card.ruler(span.seconds());
     let lag_ns = (facts.lag_s * 1e9) as u64;
     let after_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
     let to_ns = span.close_ns.saturating_add(after_ns);
-    let mut points = card.series.span(span.open_ns, to_ns, AROUND, AROUND);
-    opening_kept(pending, number, &mut points);
+    let mut points = series.span(span.open_ns, to_ns, AROUND, AROUND);
+    if std::ptr::eq(series, &raw const *card.series) {
+        opening_kept(pending, number, &mut points);
+    }
     let curve = Curve::new(&points, &facts);
     let estimated = if !card.is_counter() {
         estimate::gauge(&curve, span, card.update_s(), false)
