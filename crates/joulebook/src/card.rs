@@ -23,7 +23,7 @@ use crate::{
     profile::{Lag, Profile},
     reader::{Backend, Device, Process},
     signal::Signal,
-    tenancy::Unseen,
+    tenancy::{Family, Unseen, linux::Processes},
 };
 
 /// Changes of the resident processes that are kept.
@@ -72,6 +72,7 @@ pub(crate) struct Health {
 pub(crate) struct Residents {
     pub from_ns: u64,
     pub seen: Arc<Result<Vec<Process>, Unseen>>,
+    pub family: Arc<Family>,
 }
 
 /// What reading a card has cost so far.
@@ -146,6 +147,11 @@ impl Card {
         self.health.trouble(crate::clock::now_ns())
     }
 
+    /// True when the counter is known to show less the more often it is read.
+    pub(crate) fn is_poll_sensitive(&self) -> bool {
+        self.profile.probe.as_ref().is_some_and(|probe| probe.poll_sensitive)
+    }
+
     /// The register's publish period where a probe has found it, else the polling gap.
     pub(crate) fn period_ns(&self) -> u64 {
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
@@ -153,7 +159,7 @@ impl Card {
     }
 
     pub(crate) fn probed_period_ns(&self) -> Option<u64> {
-        let probe = self.profile.probe.as_ref()?;
+        let probe = self.profile.probe.as_ref().filter(|probe| !probe.poll_sensitive)?;
         let period_ns = (probe.period_s * SECOND) as u64;
         (period_ns > 0 && self.is_counter()).then_some(period_ns)
     }
@@ -234,15 +240,18 @@ impl Card {
         self.device().scope
     }
 
+    /// Called by the recorder alone.
     pub(crate) fn note_residents(&self, from_ns: u64, seen: Result<Vec<Process>, Unseen>) {
-        let mut log = lock(&self.residents);
-        if log.back().is_some_and(|last| *last.seen == seen) {
+        if lock(&self.residents).back().is_some_and(|last| *last.seen == seen) {
             return;
         }
+        let processes = seen.as_ref().map_or(&[][..], Vec::as_slice);
+        let family = Arc::new(Family::look(processes, &Processes::default()));
+        let mut log = lock(&self.residents);
         if log.len() == MOST_CHANGES {
             log.pop_front();
         }
-        log.push_back(Residents { from_ns, seen: Arc::new(seen) });
+        log.push_back(Residents { from_ns, seen: Arc::new(seen), family });
     }
 
     /// Who was on the card between two instants: the state at the first and each change after it.

@@ -29,8 +29,8 @@ use crate::{
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
-/// How often an unprobed card is read; a consumer card once a second, since fast reads corrupt the
-/// counter of some of them.
+/// How often an unprobed card is read; a consumer card, or one known to be poll-sensitive, once a
+/// second, since fast reads corrupt the counter of some of them.
 const UNPROBED_GAP_NS: u64 = 100 * MS;
 const CONSUMER_GAP_NS: u64 = SECOND;
 /// How often the processes are listed, and the slow facts refreshed.
@@ -115,7 +115,8 @@ impl Recorder {
         gap_ns: Option<u64>,
     ) -> Self {
         let device = card.device();
-        let unprobed_ns = if device.consumer { CONSUMER_GAP_NS } else { UNPROBED_GAP_NS };
+        let seldom = device.consumer || card.is_poll_sensitive();
+        let unprobed_ns = if seldom { CONSUMER_GAP_NS } else { UNPROBED_GAP_NS };
         let pace = match (gap_ns, card.probed_period_ns()) {
             (Some(gap_ns), _) => Pace::Fixed { gap_ns: gap_ns.max(MS) },
             (None, Some(period_ns)) => Pace::for_period(period_ns),

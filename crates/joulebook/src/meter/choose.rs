@@ -90,6 +90,8 @@ fn recorded(
         return Ok(card);
     }
     let profile = profile_of(info, profiles);
+    let scope = profile.counter_scope.unwrap_or(info.counter_scope);
+    let info = &CardInfo { counter_scope: scope, ..info.clone() };
     let reader = reader(driver, info, &profile)?;
     let tenants = Box::new(NvmlTenants::open(driver, info));
     let card = record(reader, Some(tenants), Settings { profile, gap_ns: None });

@@ -63,6 +63,11 @@ impl NvmlGauge {
         }
     }
 
+    /// The plain power call of this card, whatever fields it has.
+    pub fn open_usage(driver: &Arc<Driver>, card: &CardInfo) -> Self {
+        Self { source: Source::Usage, ..Self::open(driver, card, PowerField::Average) }
+    }
+
     /// The same of the whole module (CPU, memory, GPU); for it nothing stands in.
     pub fn open_module(driver: &Arc<Driver>, card: &CardInfo, wanted: PowerField) -> Self {
         Self { module: true, ..Self::open(driver, card, wanted) }

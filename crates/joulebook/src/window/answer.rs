@@ -12,7 +12,7 @@ use joulebook_core::{
 use super::{Edge, Pending};
 use crate::{
     card::{Card, Residents},
-    tenancy::{self, Verdict, decide, linux::Processes},
+    tenancy::{self, Verdict, decide},
 };
 
 /// Points wanted around a window: five quiet ticks before and after it, and the edges' own.
@@ -314,7 +314,7 @@ fn verdict(pending: &Pending, number: usize, state: &Residents) -> Verdict {
         return verdict;
     }
     let resident = state.seen.as_ref().as_ref().map(Vec::as_slice).map_err(|unseen| *unseen);
-    let verdict = decide(resident, &pending.inner.rules, &Processes::default());
+    let verdict = decide(resident, &pending.inner.rules, &*state.family);
     let mut verdicts = lock();
     if verdicts.len() == KEPT {
         verdicts.remove(0);
