@@ -66,7 +66,8 @@ impl Work for Cuda {
     }
 
     fn words(&self) -> String {
-        "multiply-add kernels of 2 ms through the CUDA driver".to_owned()
+        "multiply-add kernels of 2 ms through the CUDA driver; at rest its context is open"
+            .to_owned()
     }
 }
 

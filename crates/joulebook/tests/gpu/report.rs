@@ -40,7 +40,7 @@ fn card(text: &mut String, found: &Found) {
         info.mig.map_or("—", |on| if on { "on" } else { "off" }),
     );
     let _ = match &found.work {
-        Ok(work) => writeln!(text, "work: {work}; at rest its context is open"),
+        Ok(work) => writeln!(text, "work: {work}"),
         Err(error) => writeln!(text, "**no work, so only the card at rest**: {error}"),
     };
     if let Some(error) = &found.work_error {
@@ -62,7 +62,7 @@ fn card(text: &mut String, found: &Found) {
 
 fn registers(text: &mut String, registers: &[Register]) {
     text.push_str(
-        "\n| register | period ms | jitter ms (95 %) | ± ms | publishes | lag ms | mean over ms | rest |\n\
+        "\n| register | period ms | jitter ms (95 %) | ± ms | publishes | lag ms | mean over ms | misfit |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );
     for register in registers {

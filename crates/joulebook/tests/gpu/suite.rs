@@ -283,9 +283,12 @@ impl Found {
         rate.slope_w.or(rate.mean_w)
     }
 
-    /// What it draws under the work, W.
+    /// What it draws under the work, W: by the rate that says it best.
     pub fn loaded_w(&self) -> Option<f64> {
-        let mut loaded = self.rates.iter().filter(|rate| rate.is_loaded);
-        loaded.find_map(|rate| rate.slope_w.or(rate.mean_w))
+        // At full speed some counters go wrong.
+        let loaded = self.rates.iter().filter(|rate| rate.is_loaded && rate.hertz.is_some());
+        let open_w = |rate: &&Rate| rate.slope_uncertainty_w.unwrap_or(f64::INFINITY);
+        let best = loaded.min_by(|one, other| open_w(one).total_cmp(&open_w(other)))?;
+        best.slope_w.or(best.mean_w)
     }
 }
