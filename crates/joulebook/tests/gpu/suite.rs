@@ -126,7 +126,8 @@ pub fn card(
     for (name, reader) in &mut readers {
         let cost = cost::of(reader.as_mut(), plan.cost_reads);
         let until = Until::Instant(now_ns() + (plan.grid_s * 1e9) as u64);
-        let trace = if *name == "energy counter" {
+        // A gauge says more under work; without any, what it shows at rest has to do.
+        let trace = if *name == "energy counter" || work.is_none() {
             poll(reader.as_mut(), Some(Duration::from_millis(1)), until)
         } else {
             Trace::default()
