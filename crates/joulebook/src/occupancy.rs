@@ -138,14 +138,22 @@ impl State {
         // Two callers may read the clock in one order and get here in the other.
         let at_ns = at_ns.max(self.points.back().map_or(0, |last| last.at_ns));
         self.points.push_back(Breakpoint { at_ns, open: self.open, sums: Sums::default() });
-        let idle_since = |point: &Breakpoint| at_ns.saturating_sub(point.at_ns) > KEEP_NS;
-        while self.points.len() > MOST_BREAKPOINTS
-            || (self.points.front().is_some_and(idle_since)
-                && self.points.get(1).is_some_and(|next| next.open == 0))
-        {
-            self.points.pop_front();
-            self.known = self.known.saturating_sub(1);
+        self.forget(at_ns);
+    }
+
+    /// Lets go of what no window that is open, or that may still settle, began in.
+    fn forget(&mut self, now_ns: u64) {
+        let mut gone = self.points.len().saturating_sub(MOST_BREAKPOINTS);
+        // Looked for when the card's first window opens after a pause: seldom enough.
+        let newest = self.points.len().checked_sub(2).and_then(|last| self.points.get(last));
+        if newest.is_some_and(|newest| newest.open == 0) {
+            let old = self.points.partition_point(|it| now_ns.saturating_sub(it.at_ns) > KEEP_NS);
+            // All windows before a pause have closed before it.
+            let pause = self.points.range(..old).rposition(|point| point.open == 0);
+            gone = gone.max(pause.unwrap_or(0));
         }
+        self.points.drain(..gone);
+        self.known = self.known.saturating_sub(gone);
     }
 
     /// Extends the sums to all breakpoints that the series has passed.
@@ -263,6 +271,27 @@ mod tests {
         assert!(!occupancy.close(12 * SECOND, entry));
         let share = occupancy.share(10 * SECOND, 12 * SECOND, 0, &series).unwrap();
         assert!((share.energy_j - 200.0).abs() < 1e-9, "{share:?}");
+    }
+
+    #[test]
+    fn what_has_long_closed_is_let_go_and_what_is_open_is_kept() {
+        let occupancy = Occupancy::default();
+        let held = || occupancy.lock().points.len();
+        for second in 0..1000 {
+            let entry = occupancy.open(second * SECOND);
+            occupancy.close(second * SECOND + SECOND / 2, entry);
+        }
+        assert!(held() <= 2 * 122, "{} breakpoints of the last two minutes", held());
+        let long = occupancy.open(1000 * SECOND);
+        for second in 1000..2000 {
+            let entry = occupancy.open(second * SECOND + 1);
+            occupancy.close(second * SECOND + SECOND / 2, entry);
+        }
+        assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None));
+        occupancy.close(2000 * SECOND, long);
+        assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None), "it may still settle");
+        occupancy.open(2200 * SECOND);
+        assert!(held() <= 2, "{}", held());
     }
 
     #[test]
