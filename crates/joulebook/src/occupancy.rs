@@ -51,6 +51,8 @@ struct Sums {
     energy_j: f64,
     seconds: f64,
     turns: f64,
+    /// Stretches that the series does not hold (any more): no share can be told across one.
+    lost: u32,
 }
 
 /// What a window is charged of a card it shared with siblings.
@@ -105,8 +107,9 @@ impl Occupancy {
         false
     }
 
-    /// What the span from `open_ns` to `close_ns` is charged, once the series has passed it. The
-    /// edges need be no breakpoints: a stage or a child is charged like the windows around it.
+    /// What the span from `open_ns` to `close_ns` is charged, once the series has passed it; none
+    /// where the series does not hold all of it. The edges need be no breakpoints: a stage or a
+    /// child is charged like the windows around it.
     pub(crate) fn share(
         &self,
         open_ns: u64,
@@ -118,7 +121,7 @@ impl Occupancy {
         state.advance(lag_ns, series);
         let from = state.sums_at(open_ns, open_ns.saturating_add(1), lag_ns, series)?;
         let to = state.sums_at(close_ns, close_ns, lag_ns, series)?;
-        Some(Share {
+        (from.sums.lost == to.sums.lost).then(|| Share {
             energy_j: to.sums.energy_j - from.sums.energy_j,
             seconds: to.sums.seconds - from.sums.seconds,
             edges: 1.0 / f64::from(from.open.max(1))
@@ -159,6 +162,10 @@ impl State {
     /// Extends the sums to all breakpoints that the series has passed.
     fn advance(&mut self, lag_ns: u64, series: &Series) {
         while let Some(next) = self.points.get(self.known).copied() {
+            let passed_ns = next.at_ns.saturating_add(lag_ns);
+            if series.newest().is_none_or(|newest| newest.at_ns < passed_ns) {
+                return;
+            }
             let energy = |at_ns: u64| series.energy_uj_at(at_ns.saturating_add(lag_ns));
             let previous =
                 self.known.checked_sub(1).and_then(|last| self.points.get(last)).copied();
@@ -166,23 +173,19 @@ impl State {
                 None => Sums::default(),
                 Some(previous) if previous.open == 0 => previous.sums,
                 Some(previous) => {
-                    let (Some(from), Some(to)) = (energy(previous.at_ns), energy(next.at_ns))
-                    else {
-                        return;
-                    };
                     let each = 1.0 / f64::from(previous.open);
                     let after = if next.open == 0 { 0.0 } else { 1.0 / f64::from(next.open) };
+                    let drawn = energy(previous.at_ns).zip(energy(next.at_ns));
+                    let (drawn_uj, lost) = drawn.map_or((0.0, 1), |(from, to)| (to - from, 0));
                     Sums {
-                        energy_j: previous.sums.energy_j + (to - from) / 1e6 * each,
+                        energy_j: previous.sums.energy_j + drawn_uj / 1e6 * each,
                         seconds: previous.sums.seconds
                             + next.at_ns.saturating_sub(previous.at_ns) as f64 / 1e9 * each,
                         turns: previous.sums.turns + (after - each).abs(),
+                        lost: previous.sums.lost + lost,
                     }
                 }
             };
-            if series.energy_uj_at(next.at_ns.saturating_add(lag_ns)).is_none() {
-                return;
-            }
             if let Some(point) = self.points.get_mut(self.known) {
                 point.sums = sums;
             }
@@ -210,7 +213,7 @@ impl State {
         let sums = Sums {
             energy_j: from.sums.energy_j + energy_j,
             seconds: from.sums.seconds + seconds,
-            turns: from.sums.turns,
+            ..from.sums
         };
         Some(Breakpoint { sums, ..*from })
     }
@@ -292,6 +295,38 @@ mod tests {
         assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None), "it may still settle");
         occupancy.open(2200 * SECOND);
         assert!(held() <= 2, "{}", held());
+    }
+
+    #[test]
+    fn what_the_series_does_not_hold_costs_its_own_windows_their_share_and_no_others() {
+        let (mut writer, series) = series_of(64, 64);
+        let occupancy = Occupancy::default();
+        // Before the first reading.
+        let (a, b) = (occupancy.open(SECOND), occupancy.open(2 * SECOND));
+        occupancy.close(3 * SECOND, a);
+        occupancy.close(4 * SECOND, b);
+        let (c, d) = (occupancy.open(20 * SECOND), occupancy.open(21 * SECOND));
+        occupancy.close(22 * SECOND, c);
+        occupancy.close(23 * SECOND, d);
+        for second in 10..=100u64 {
+            let energy_uj = second * 100_000_000;
+            writer.push(Point { at_ns: second * SECOND, energy_uj, ..Point::default() });
+            if second == 25 {
+                let share = occupancy.share(20 * SECOND, 22 * SECOND, 0, &series).unwrap();
+                assert!((share.energy_j - 150.0).abs() < 1e-6, "{share:?}");
+            }
+        }
+        assert_eq!(occupancy.share(SECOND, 3 * SECOND, 0, &series), None);
+        // The ring is past them.
+        let (e, f) = (occupancy.open(30 * SECOND), occupancy.open(31 * SECOND));
+        occupancy.close(32 * SECOND, e);
+        occupancy.close(33 * SECOND, f);
+        assert_eq!(occupancy.share(30 * SECOND, 32 * SECOND, 0, &series), None);
+        let (g, h) = (occupancy.open(90 * SECOND), occupancy.open(91 * SECOND));
+        occupancy.close(92 * SECOND, g);
+        occupancy.close(93 * SECOND, h);
+        let share = occupancy.share(90 * SECOND, 92 * SECOND, 0, &series).unwrap();
+        assert!((share.energy_j - 150.0).abs() < 1e-6, "{share:?}");
     }
 
     #[test]

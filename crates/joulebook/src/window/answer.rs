@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, atomic::Ordering};
 
 use joulebook_core::{
-    Fault, Measurement, Tenancy,
+    Fault, Flags, Measurement, Tenancy,
     estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Rule, Span},
     grade::{Context, Hint, combine, grade},
     ring::Point,
@@ -195,7 +195,13 @@ fn later(
                 idle_seconds: share.seconds,
             }
         }
-        (estimated, _) => Part { estimated, idle_seconds: span.seconds() },
+        // Its share is not known any more: charged whole, and that is said.
+        (Ok(whole), None) => {
+            let flags = whole.flags | Flags::PARTIAL;
+            let estimated = Ok(estimate::Estimate { flags, ..whole });
+            Part { estimated, idle_seconds: span.seconds() }
+        }
+        (missing, _) => Part { estimated: missing, idle_seconds: span.seconds() },
     }
 }
 
