@@ -83,11 +83,20 @@ impl Occupancy {
         Entry { opened, crowded }
     }
 
-    /// A window closes; true when others were open at the same time.
-    pub(crate) fn close(&self, at_ns: u64, entry: Entry) -> bool {
-        let overlapped = entry.crowded || self.opened.load(Ordering::Relaxed) != entry.opened;
+    /// A child of an open window opens: it is charged like its parent.
+    pub(crate) fn open_inside(&self) -> Entry {
+        let state = self.lock();
+        Entry { opened: self.opened.load(Ordering::Relaxed), crowded: state.open > 1 }
+    }
+
+    /// True when others than itself, its parent and its children were open since it opened.
+    pub(crate) fn is_overlapped(&self, entry: Entry) -> bool {
+        entry.crowded || self.opened.load(Ordering::Relaxed) != entry.opened
+    }
+
+    /// A window that is no child closes.
+    pub(crate) fn close(&self, at_ns: u64) {
         self.lock().step(at_ns, -1);
-        overlapped
     }
 
     /// True when any window but the one of `own` (open, close) was open between two instants.
@@ -251,9 +260,10 @@ mod tests {
         let a = occupancy.open(10 * SECOND);
         let b = occupancy.open(15 * SECOND);
         let c = occupancy.open(16 * SECOND);
-        assert!(occupancy.close(18 * SECOND, c));
-        assert!(occupancy.close(20 * SECOND, a));
-        assert!(occupancy.close(30 * SECOND, b));
+        occupancy.close(18 * SECOND);
+        occupancy.close(20 * SECOND);
+        occupancy.close(30 * SECOND);
+        assert!([a, b, c].into_iter().all(|entry| occupancy.is_overlapped(entry)));
         let share =
             |from: u64, to: u64| occupancy.share(from * SECOND, to * SECOND, 0, &series).unwrap();
         let (a, b, c) = (share(10, 20), share(15, 30), share(16, 18));
@@ -271,7 +281,9 @@ mod tests {
         let (_writer, series) = steady();
         let occupancy = Occupancy::default();
         let entry = occupancy.open(10 * SECOND);
-        assert!(!occupancy.close(12 * SECOND, entry));
+        let child = occupancy.open_inside();
+        occupancy.close(12 * SECOND);
+        assert!(!occupancy.is_overlapped(entry) && !occupancy.is_overlapped(child));
         let share = occupancy.share(10 * SECOND, 12 * SECOND, 0, &series).unwrap();
         assert!((share.energy_j - 200.0).abs() < 1e-9, "{share:?}");
     }
@@ -281,17 +293,17 @@ mod tests {
         let occupancy = Occupancy::default();
         let held = || occupancy.lock().points.len();
         for second in 0..1000 {
-            let entry = occupancy.open(second * SECOND);
-            occupancy.close(second * SECOND + SECOND / 2, entry);
+            occupancy.open(second * SECOND);
+            occupancy.close(second * SECOND + SECOND / 2);
         }
         assert!(held() <= 2 * 122, "{} breakpoints of the last two minutes", held());
-        let long = occupancy.open(1000 * SECOND);
+        occupancy.open(1000 * SECOND);
         for second in 1000..2000 {
-            let entry = occupancy.open(second * SECOND + 1);
-            occupancy.close(second * SECOND + SECOND / 2, entry);
+            occupancy.open(second * SECOND + 1);
+            occupancy.close(second * SECOND + SECOND / 2);
         }
         assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None));
-        occupancy.close(2000 * SECOND, long);
+        occupancy.close(2000 * SECOND);
         assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None), "it may still settle");
         occupancy.open(2200 * SECOND);
         assert!(held() <= 2, "{}", held());
@@ -302,12 +314,14 @@ mod tests {
         let (mut writer, series) = series_of(64, 64);
         let occupancy = Occupancy::default();
         // Before the first reading.
-        let (a, b) = (occupancy.open(SECOND), occupancy.open(2 * SECOND));
-        occupancy.close(3 * SECOND, a);
-        occupancy.close(4 * SECOND, b);
-        let (c, d) = (occupancy.open(20 * SECOND), occupancy.open(21 * SECOND));
-        occupancy.close(22 * SECOND, c);
-        occupancy.close(23 * SECOND, d);
+        occupancy.open(SECOND);
+        occupancy.open(2 * SECOND);
+        occupancy.close(3 * SECOND);
+        occupancy.close(4 * SECOND);
+        occupancy.open(20 * SECOND);
+        occupancy.open(21 * SECOND);
+        occupancy.close(22 * SECOND);
+        occupancy.close(23 * SECOND);
         for second in 10..=100u64 {
             let energy_uj = second * 100_000_000;
             writer.push(Point { at_ns: second * SECOND, energy_uj, ..Point::default() });
@@ -318,13 +332,15 @@ mod tests {
         }
         assert_eq!(occupancy.share(SECOND, 3 * SECOND, 0, &series), None);
         // The ring is past them.
-        let (e, f) = (occupancy.open(30 * SECOND), occupancy.open(31 * SECOND));
-        occupancy.close(32 * SECOND, e);
-        occupancy.close(33 * SECOND, f);
+        occupancy.open(30 * SECOND);
+        occupancy.open(31 * SECOND);
+        occupancy.close(32 * SECOND);
+        occupancy.close(33 * SECOND);
         assert_eq!(occupancy.share(30 * SECOND, 32 * SECOND, 0, &series), None);
-        let (g, h) = (occupancy.open(90 * SECOND), occupancy.open(91 * SECOND));
-        occupancy.close(92 * SECOND, g);
-        occupancy.close(93 * SECOND, h);
+        occupancy.open(90 * SECOND);
+        occupancy.open(91 * SECOND);
+        occupancy.close(92 * SECOND);
+        occupancy.close(93 * SECOND);
         let share = occupancy.share(90 * SECOND, 92 * SECOND, 0, &series).unwrap();
         assert!((share.energy_j - 150.0).abs() < 1e-6, "{share:?}");
     }
@@ -332,14 +348,14 @@ mod tests {
     #[test]
     fn occupied_leaves_the_asking_window_out() {
         let occupancy = Occupancy::default();
-        let a = occupancy.open(10);
-        occupancy.close(20, a);
-        let b = occupancy.open(30);
+        occupancy.open(10);
+        occupancy.close(20);
+        occupancy.open(30);
         assert!(!occupancy.occupied(5, 25, Some((10, 20))));
         assert!(occupancy.occupied(5, 25, None));
         assert!(occupancy.occupied(5, 35, Some((10, 20))));
         assert!(!occupancy.occupied(20, 30, Some((10, 20))));
-        occupancy.close(40, b);
+        occupancy.close(40);
         assert!(!occupancy.occupied(40, 50, None));
     }
 }
