@@ -17,6 +17,8 @@ use crate::{
 
 /// Points wanted around a window: five quiet ticks before and after it, and the edges' own.
 const AROUND: u64 = 7;
+/// Points after a window among which two are surely beyond it, if any are.
+const ENOUGH: u64 = 8;
 /// A register that has stood still for so many periods has not just been slow.
 const STILL_PERIODS: u64 = 10;
 
@@ -127,9 +129,14 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
     let from_ns = edge.newest.map_or(span.open_ns, |point| point.at_ns);
     let mut points = series.span(from_ns, until_ns, 1, 1);
     points.retain(|point| point.at_ns <= until_ns);
-    if let Some(fault) = closing.fault {
-        // What was seen before the readings stopped was certainly drawn.
-        let known = points.iter().filter(|point| point.at_ns >= span.open_ns);
+    // A stage that had ended before the readings stopped is not touched by that.
+    if let Some(fault) = closing.fault.filter(|_| until_ns < span.close_ns) {
+        // What was surely drawn after the opening, and seen before the readings stopped.
+        let lag_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
+        let since_ns = |point: &Point| {
+            point.at_ns.saturating_sub(u64::from(point.uncertainty_ns).saturating_add(lag_ns))
+        };
+        let known = points.iter().filter(|point| since_ns(point) >= span.open_ns);
         let mut energies = known.map(|point| point.energy_uj as f64 / 1e6);
         let first = energies.next();
         let lower_bound_j = first.zip(energies.next_back()).map(|(first, last)| last - first);
@@ -259,7 +266,7 @@ pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> b
     // The rule alone wants one quiet tick after the window, where it can hold at all.
     let facts = card.facts();
     let to_ns = pending.close_ns + ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
-    let after = card.series.span(to_ns, u64::MAX, 1, 1);
+    let after = card.series.span(to_ns, to_ns, 1, ENOUGH);
     let beyond =
         after.iter().filter(|point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns)).count();
     reached && beyond >= 2
