@@ -172,7 +172,7 @@ impl Recording {
         let open_ns = cards.iter().map(|card| card.span.open_ns).min().unwrap_or_default();
         let close_ns = cards.iter().map(|card| card.span.close_ns).max().unwrap_or_default();
         let span = Span { open_ns, close_ns };
-        let parts: Vec<Estimated> = cards.iter().map(|card| card.estimated.clone()).collect();
+        let parts: Vec<Estimated> = cards.iter().map(|card| card.estimated).collect();
         let estimated = combine(&parts).map_err(|missing| {
             // What was seen on every card is what was seen on all of them.
             let seen: Option<Vec<Estimated>> = cards.iter().map(|card| card.seen.map(Ok)).collect();
