@@ -16,11 +16,13 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(command::demo::Arguments),
     Read(command::read::Arguments),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
+        Command::Demo(arguments) => command::demo::run(&arguments),
         Command::Read(arguments) => command::read::run(arguments),
     }
 }

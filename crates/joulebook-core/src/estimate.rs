@@ -16,12 +16,12 @@ mod alone;
 mod curve;
 mod gauge;
 
-pub use alone::{Neighbours, alone};
+pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
 pub use gauge::gauge;
 use serde::{Deserialize, Serialize};
 
-use crate::{fault::Fault, flags::Flags, ring::Point};
+use crate::{estimate::curve::Publish, fault::Fault, flags::Flags, ring::Point};
 
 /// A span on the series' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,11 +142,23 @@ pub fn raw(
         return Err(Missing { flags, ..Missing::of(Fault::WindowBelowResolution) });
     }
     let gross_j = joules(opening, closing);
-    let uncertainty_s = f64::from(opening.uncertainty_ns.max(closing.uncertainty_ns)) / 1e9;
-    let bound_j = (facts.period_s + facts.poll_gap_s + 2.0 * uncertainty_s) * facts.ceiling_w
-        + facts.lag_uncertainty_s * facts.swing_w()
-        + facts.quantum_j;
+    let bound_j = raw_bound_j(opening, closing, span, facts);
     Ok(facts.estimate(Rule::Raw, gross_j, bound_j, span, samples.max(1), flags))
+}
+
+/// Each edge misses what was drawn since the publish that stands for it, as far as that can differ
+/// between the two. With both as old as they can be this is
+/// `(p + g + 2δ)·Pmax + λ·(Pmax − Pmin) + q`.
+fn raw_bound_j(opening: Point, closing: Point, span: Span, facts: &Facts) -> f64 {
+    let missed_j = |point: Point, edge_ns: u64| {
+        let apart_s = seconds(point.at_ns, edge_ns).max(0.0);
+        let uncertainty_s = f64::from(point.uncertainty_ns) / 1e9;
+        Publish { energy_j: 0.0, apart_s, uncertainty_s }.between_j(facts)
+    };
+    let (open, close) = (missed_j(opening, span.open_ns), missed_j(closing, span.close_ns));
+    (close.1 - open.0).max(open.1 - close.0)
+        + (facts.lag_s + facts.lag_uncertainty_s) * facts.swing_w()
+        + facts.quantum_j
 }
 
 /// The curve read between publishes, with both edges' worst case.
@@ -157,19 +169,23 @@ pub fn shared(curve: &Curve<'_>, span: Span) -> Estimated {
     if let Some(missing) = curve.gap_in(open.at_ns, close.at_ns, flags, samples) {
         return Err(missing);
     }
-    let mut gross_j = close.energy_j - open.energy_j;
-    let bound_j =
-        open.bound_j(facts) + close.bound_j(facts) + facts.lag_uncertainty_s * facts.swing_w();
+    let mut gross_j = curve.line_j(&open, &close);
+    let mut least_j = close.least_j - open.most_j;
+    let mut most_j = close.most_j - open.least_j;
     if open.tick == close.tick {
-        let tick_j = open.mean_w * open.length_s;
-        let rest_s = (open.length_s - span.seconds()).max(0.0);
-        let least = (tick_j - facts.ceiling_w * rest_s).max(0.0);
-        let most = tick_j.min(facts.ceiling_w * span.seconds());
-        // Timing errors can turn the limits round; then they say nothing.
-        if least <= most {
-            gross_j = gross_j.clamp(least, most);
-        }
+        // Both edges in one tick: the line may say what no card can draw in the window's length.
+        most_j = most_j.min(facts.ceiling_w * span.seconds());
+        least_j = least_j.max(0.0);
     }
+    if least_j <= most_j {
+        gross_j = gross_j.clamp(least_j, most_j);
+    } else {
+        // A ceiling that was exceeded leaves no room at all.
+        (least_j, most_j) = (gross_j, gross_j);
+    }
+    let bound_j = (gross_j - least_j).max(most_j - gross_j)
+        + facts.lag_uncertainty_s * facts.swing_w()
+        + 2.0 * facts.quantum_j;
     Ok(facts.estimate(Rule::Shared, gross_j, bound_j, span, samples, flags))
 }
 
@@ -221,6 +237,6 @@ fn seconds(from_ns: u64, to_ns: u64) -> f64 {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[path = "estimate_tests.rs"]
 mod tests;

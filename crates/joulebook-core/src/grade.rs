@@ -173,7 +173,7 @@ fn demoted(base: Measurement, fault: Fault, hint: Hint) -> Measurement {
 pub fn combine(parts: &[Estimated]) -> Estimated {
     let [first, rest @ ..] = parts else { return Err(Missing::of(Fault::Absent)) };
     if rest.is_empty() {
-        return first.clone();
+        return *first;
     }
     let all: Result<Vec<&Estimate>, _> = parts.iter().map(Result::as_ref).collect();
     if let Ok(all) = all {
@@ -202,15 +202,16 @@ pub fn combine(parts: &[Estimated]) -> Estimated {
             }
         }
     }
-    let faults: Vec<Fault> =
-        parts.iter().filter_map(|part| part.as_ref().err()).map(|missing| missing.fault).collect();
-    let same = faults.len() == parts.len() && faults.windows(2).all(|pair| pair[0] == pair[1]);
-    let fault = match faults.first() {
-        Some(fault) if same => *fault,
-        _ => Fault::PartialDevices,
-    };
+    let fault = one_fault(parts).unwrap_or(Fault::PartialDevices);
     let lower_bound_j = (known_j > 0.0).then_some(known_j);
     Err(Missing { lower_bound_j, flags, ..Missing::of(fault) })
+}
+
+/// The fault that all parts have.
+fn one_fault(parts: &[Estimated]) -> Option<Fault> {
+    let fault = |part: &Estimated| part.err().map(|missing| missing.fault);
+    let first = fault(parts.first()?)?;
+    parts.iter().all(|part| fault(part) == Some(first)).then_some(first)
 }
 
 /// The rule that promises least.
@@ -220,6 +221,6 @@ fn worst_rule(parts: &[&Estimate]) -> Rule {
     order.into_iter().find(named).unwrap_or(Rule::Alone)
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[path = "grade_tests.rs"]
 mod tests;

@@ -344,6 +344,6 @@ fn mean_power_uw(energy_uj: u64, elapsed_ns: u64) -> u64 {
         .map_or(0, |power| u64::try_from(power).unwrap_or(u64::MAX))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 #[path = "series_tests.rs"]
 mod tests;

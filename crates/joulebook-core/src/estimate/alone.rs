@@ -3,9 +3,19 @@
 //! A tick is quiet when nobody of ours was open in it, no foreign process was resident and its mean
 //! power was the idle floor's, within 3 % or 2 W and what the publish instants leave open. With
 //! quiet ticks on both sides, everything the card did beyond its rest between them is the window's,
-//! wherever inside the ticks it lay: `gross = ΣD − P̄·(Σdt − T)`. In doubt it says nothing.
+//! wherever inside the ticks it lay: `gross = ΣD − P̄·(Σdt − T)`, P̄ the quiet ticks' energy Q over
+//! their time S. In doubt it says nothing; nothing waits for a quiet tick longer than three periods.
+//!
+//! The bound is conditional on the card having rested. With a and b the publishes around the window
+//! and 0 and n the far ends of the quiet runs, it is the exact worst case of their four stamps,
+//! `ΣD − (Σdt − T ± (δa + δb))·Q / (S ∓ (δ0 + δa + δb + δn))`, and
+//! `(Σdt − T + λmax)·spread + 2q`, spread being how far any quiet tick's power lay from P̄.
 
-use super::{Curve, Estimate, Rule, Span, joules, seconds};
+use super::{
+    Curve, Estimate, Rule, Span,
+    curve::{WORST_UNCERTAINTY, well_placed},
+    joules, seconds,
+};
 use crate::{flags::Flags, ring::Point};
 
 /// Quiet ticks wanted on each side, at most.
@@ -14,8 +24,8 @@ const MOST_TICKS: usize = 5;
 const LEAST_BEFORE: usize = 2;
 /// Quiet ticks before must end within this of the opening, s.
 const REACH_S: f64 = 2.0;
-/// A run of ticks whose length is less certain than this cannot be shown to be quiet.
-const WORST_UNCERTAINTY: f64 = 0.1;
+/// Publish periods after the end within which a quiet tick must have come.
+const MOST_WAIT: f64 = 3.0;
 
 /// What is known of a window's surroundings.
 pub struct Neighbours<'a> {
@@ -29,7 +39,7 @@ pub struct Neighbours<'a> {
 /// The estimate, where the rule holds.
 pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Option<Estimate> {
     let facts = curve.facts();
-    let points = curve.points();
+    let points = &well_placed(curve.points(), facts.period_s)[..];
     let rest_w = neighbours.rest_w?;
     let least_lag_ns = ((facts.lag_s - facts.lag_uncertainty_s).max(0.0) * 1e9) as u64;
     let most_lag_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
@@ -44,19 +54,23 @@ pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Opti
         .partition_point(|point| point.at_ns.saturating_sub(point.uncertainty_ns.into()) < to_ns);
     let (begin, end) = (points.get(first)?, points.get(last)?);
 
-    let quiet = |tick: &[Point]| is_quiet(tick, rest_w, neighbours);
+    let lags = (least_lag_ns, most_lag_ns);
+    let quiet = |tick: &[Point]| is_quiet(tick, rest_w, neighbours, lags);
     let before = points.get(first.saturating_sub(MOST_TICKS)..=first)?;
     let before_ticks = before.windows(2).rev().take_while(|tick| quiet(tick)).count();
     let before = before.get(before.len() - 1 - before_ticks..)?;
+    let deadline_ns = to_ns.saturating_add((MOST_WAIT * facts.period_s * 1e9) as u64);
+    let in_time = |tick: &[Point]| tick.last().is_some_and(|point| point.at_ns <= deadline_ns);
     let after = points.get(last..)?;
-    let after_ticks = after.windows(2).take(MOST_TICKS).take_while(|tick| quiet(tick)).count();
+    let after_ticks =
+        after.windows(2).take(MOST_TICKS).take_while(|tick| in_time(tick) && quiet(tick)).count();
     let after = after.get(..=after_ticks)?;
     if before_ticks < LEAST_BEFORE
         || after_ticks == 0
         || seconds(begin.at_ns, span.open_ns) > REACH_S
         || !is_quiet_run(before, rest_w)
         || !is_quiet_run(after, rest_w)
-        || (neighbours.occupied)(begin.at_ns.saturating_sub(most_lag_ns), end.at_ns)
+        || is_occupied(begin, end, neighbours, lags)
     {
         return None;
     }
@@ -75,28 +89,36 @@ pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Opti
         .filter_map(run)
         .map(|(tick_j, tick_s)| (tick_j / tick_s - mean_w).abs())
         .fold(0.0, f64::max);
-    let around_s = seconds(begin.at_ns, end.at_ns);
-    let beside_s = around_s - span.seconds();
-    let gross_j = joules(*begin, *end) - mean_w * beside_s;
-    let uncertainty_s = before
-        .iter()
-        .chain(after)
-        .map(|point| f64::from(point.uncertainty_ns) / 1e9)
-        .fold(0.0, f64::max);
-    let bound_j = beside_s * spread_w
-        + 4.0 * uncertainty_s * mean_w * (1.0 + beside_s / (before_s + after_s))
-        + facts.lag_uncertainty_s * spread_w
+    let beside_s = seconds(begin.at_ns, end.at_ns) - span.seconds();
+    let around_j = joules(*begin, *end);
+    let (quiet_j, quiet_s) = (before_j + after_j, before_s + after_s);
+    let gross_j = around_j - mean_w * beside_s;
+    let near_s = uncertainty_s(begin) + uncertainty_s(end);
+    let far_s = uncertainty_s(before.first()?) + uncertainty_s(after.last()?);
+    // A quiet run's length is known to a tenth, so this stays positive.
+    let least_s = quiet_s - near_s - far_s;
+    let least_j = around_j - (beside_s + near_s) * quiet_j / least_s;
+    let most_j = around_j - (beside_s - near_s) * quiet_j / (quiet_s + near_s + far_s);
+    let bound_j = (gross_j - least_j).max(most_j - gross_j)
+        + (beside_s + facts.lag_uncertainty_s) * spread_w
         + 2.0 * facts.quantum_j;
     let samples = (last - first) as u64;
     Some(facts.estimate(Rule::Alone, gross_j, bound_j, span, samples, marks))
 }
 
-fn is_quiet(tick: &[Point], rest_w: f64, neighbours: &Neighbours<'_>) -> bool {
+fn is_quiet(tick: &[Point], rest_w: f64, neighbours: &Neighbours<'_>, lags: (u64, u64)) -> bool {
     let [from, to] = tick else { return false };
     let loud = Flags::FOREIGN | Flags::TENANCY_UNKNOWN | Flags::GAP | Flags::HOLE;
     !to.flags.intersects(loud)
         && is_at_rest(tick, rest_w)
-        && !(neighbours.occupied)(from.at_ns, to.at_ns)
+        && !is_occupied(from, to, neighbours, lags)
+}
+
+/// Whether somebody of ours was there in what two publishes show: they come a lag later.
+fn is_occupied(from: &Point, to: &Point, neighbours: &Neighbours<'_>, lags: (u64, u64)) -> bool {
+    let from_ns = from.at_ns.saturating_sub(lags.1).saturating_sub(from.uncertainty_ns.into());
+    let to_ns = to.at_ns.saturating_sub(lags.0).saturating_add(to.uncertainty_ns.into());
+    (neighbours.occupied)(from_ns, to_ns)
 }
 
 /// Mean power within 3 % or 2 W of the floor, and what the ends' uncertainty leaves open.
@@ -107,15 +129,24 @@ fn is_at_rest(points: &[Point], rest_w: f64) -> bool {
 }
 
 fn is_quiet_run(points: &[Point], rest_w: f64) -> bool {
+    is_pinned(points) && is_at_rest(points, rest_w)
+}
+
+/// Whether the length of a run of ticks is known well enough for it to be shown quiet. With short
+/// ticks that takes more than one.
+pub fn is_pinned(points: &[Point]) -> bool {
     run(points)
         .is_some_and(|(_, length_s)| length_uncertainty(points, length_s) <= WORST_UNCERTAINTY)
-        && is_at_rest(points, rest_w)
 }
 
 /// How uncertain the length of a run of ticks is, as a share of it.
 fn length_uncertainty(points: &[Point], length_s: f64) -> f64 {
     let ends = points.first().into_iter().chain(points.last());
-    ends.map(|point| f64::from(point.uncertainty_ns) / 1e9).sum::<f64>() / length_s
+    ends.map(uncertainty_s).sum::<f64>() / length_s
+}
+
+fn uncertainty_s(point: &Point) -> f64 {
+    f64::from(point.uncertainty_ns) / 1e9
 }
 
 /// Energy and length of a run of ticks; `None` for no time.

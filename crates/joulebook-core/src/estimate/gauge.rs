@@ -2,7 +2,9 @@
 //!
 //! A reading is the mean over the sensor's averaging window, so a window shorter than that is not
 //! one: what was seen is kept beside the refusal. The bound counts what averaging can hide at the
-//! edges and, for a sensor that averages over less than its update period, what it never saw.
+//! edges, `(W + T)·(Pmax − Pmin)`, and what no reading saw (a sensor that averages over less than its
+//! update period, readings further apart than it averages): there power may have been anywhere, so
+//! each unseen stretch counts with the further of the two from the line that was drawn through it.
 
 use super::{Curve, Estimate, Estimated, Facts, Missing, Rule, Span, joules, seconds};
 use crate::{fault::Fault, flags::Flags, ring::Point};
@@ -23,9 +25,10 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
     }
     let mut gross_j = 0.0;
     let mut bridged_j = 0.0;
-    let mut unseen_s = 0.0;
+    let mut unseen_j = 0.0;
     let mut flags = Flags::NONE;
     let averaging_s = facts.averaging_s.unwrap_or(update_s);
+    let unseen = Unseen { facts, averaging_s, update_s };
     let touching = points.windows(2).filter_map(|pair| match pair {
         [from, to] if to.at_ns > open_ns && from.at_ns < close_ns => Some((from, to)),
         _ => None,
@@ -37,11 +40,12 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
         if to.flags.contains(Flags::BRIDGED) {
             bridged_j += part_j;
         }
-        unseen_s += (seconds(from.at_ns, to.at_ns) - averaging_s).max(0.0);
+        unseen_j += unseen.worst_j(watts(from).midpoint(watts(to)), seconds(from.at_ns, to.at_ns));
     }
     if last.at_ns < close_ns {
-        gross_j += last.power_uw as f64 / 1e6 * seconds(last.at_ns.max(open_ns), close_ns);
-        unseen_s += seconds(last.at_ns, close_ns);
+        let held_s = seconds(last.at_ns.max(open_ns), close_ns);
+        gross_j += watts(last) * held_s;
+        unseen_j += unseen.range_j(watts(last), held_s);
     }
     let samples = updates(points, open_ns, close_ns, update_s);
     if facts.averaging_s.is_none() {
@@ -51,7 +55,8 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
         // The trapezoid leaves the gap out, so what it has is what was certainly drawn.
         return Err(Missing { lower_bound_j: Some(gross_j), ..missing });
     }
-    let bound_j = bound(facts, averaging_s, update_s, unseen_s);
+    let edges_s = averaging_s + update_s + facts.lag_uncertainty_s;
+    let bound_j = edges_s * facts.swing_w() + unseen_j;
     let estimate = Estimate {
         bridged_j,
         ..facts.estimate(Rule::Gauge, gross_j, bound_j, span, samples, flags)
@@ -61,15 +66,38 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
         return Err(Missing { seen: Some(estimate), samples, flags, ..Missing::of(fault) });
     }
     if samples == 0 {
-        return Err(Missing { seen: Some(estimate), flags, ..Missing::of(Fault::NotReady) });
+        let fault = Fault::WindowBelowResolution;
+        return Err(Missing { seen: Some(estimate), flags, ..Missing::of(fault) });
     }
     Ok(estimate)
 }
 
-fn bound(facts: &Facts, averaging_s: f64, update_s: f64, unseen_s: f64) -> f64 {
-    let edges_s = averaging_s + update_s + facts.lag_uncertainty_s;
-    let unseen_s = if averaging_s >= update_s { 0.0 } else { unseen_s / 2.0 };
-    (edges_s + unseen_s) * facts.swing_w()
+/// What readings cannot have seen.
+struct Unseen<'a> {
+    facts: &'a Facts,
+    averaging_s: f64,
+    update_s: f64,
+}
+
+impl Unseen<'_> {
+    /// The worst error of a line at `line_w` between two readings `apart_s` apart, J.
+    fn worst_j(&self, line_w: f64, apart_s: f64) -> f64 {
+        let between_updates = if self.update_s > self.averaging_s {
+            apart_s * (1.0 - self.averaging_s / self.update_s)
+        } else {
+            0.0
+        };
+        self.range_j(line_w, (apart_s - self.averaging_s).max(between_updates))
+    }
+
+    /// The same where nothing at all was seen for `length_s`, J.
+    fn range_j(&self, line_w: f64, length_s: f64) -> f64 {
+        (self.facts.ceiling_w - line_w).max(line_w - self.facts.deepest_w).max(0.0) * length_s
+    }
+}
+
+fn watts(point: &Point) -> f64 {
+    point.power_uw as f64 / 1e6
 }
 
 /// The trapezoid of one pair of readings, cut to the window; a gap holds no energy.
@@ -81,7 +109,7 @@ fn part(from: &Point, to: &Point, open_ns: u64, close_ns: u64) -> f64 {
         return joules(*from, *to);
     }
     let length_s = seconds(from.at_ns, to.at_ns);
-    let (start_w, stop_w) = (from.power_uw as f64 / 1e6, to.power_uw as f64 / 1e6);
+    let (start_w, stop_w) = (watts(from), watts(to));
     let watts_at = |at_ns: u64| {
         start_w + (stop_w - start_w) * seconds(from.at_ns, at_ns) / length_s.max(f64::MIN_POSITIVE)
     };

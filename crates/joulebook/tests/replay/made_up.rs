@@ -94,7 +94,7 @@ fn a_models_name_decides_what_its_sensor_averages() {
         (track.facts.averaging_s, track.assumed)
     };
     assert_eq!(averaging("NVIDIA GeForce RTX 4090"), (Some(1.0), false));
-    assert_eq!(averaging("NVIDIA A100-SXM4-80GB"), (Some(0.1), false));
+    assert_eq!(averaging("NVIDIA A100-SXM4-80GB"), (Some(0.104), false));
     assert_eq!(averaging("some card"), (None, true));
 }
 
@@ -178,7 +178,7 @@ fn a_case_of_a_bad_poll_comes_out_as_if_it_had_not_been() {
 fn a_replay_is_a_reader_that_knows_its_time() {
     let reading = |watts: u64| {
         let power = joulebook::Power::from_microwatts(watts * 1_000_000);
-        Ok(joulebook::Reading { value: Value::Power(power), throttle: None })
+        Ok(joulebook::Reading { value: Value::Power(power), mean: None, throttle: None })
     };
     let device = recording(&made_up("bursts.csv")).cards[0].tracks[0].device.clone();
     let readings = vec![(5, reading(50)), (7, Err(Fault::Unknown))];
