@@ -1,2 +1,12 @@
 //! The program `joulebook`.
-fn main() {}
+mod command {
+    pub mod demo;
+}
+#[derive(clap::Parser)]
+struct P {
+    #[command(flatten)]
+    a: command::demo::Arguments,
+}
+fn main() -> anyhow::Result<std::process::ExitCode> {
+    command::demo::run(&<P as clap::Parser>::parse().a)
+}

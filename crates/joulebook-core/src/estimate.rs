@@ -16,7 +16,7 @@ mod alone;
 mod curve;
 mod gauge;
 
-pub use alone::{Neighbours, alone};
+pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
 pub use gauge::gauge;
 use serde::{Deserialize, Serialize};

@@ -33,3 +33,17 @@ pub fn now_ns() -> u64 {
 pub fn unix_ns(at_ns: u64) -> u128 {
     (anchor().unix_ns + u128::from(at_ns)).saturating_sub(u128::from(HEADROOM_NS))
 }
+
+/// How long the machine has been suspended since it started, ns: the clock of [`now_ns`] stands
+/// still meanwhile, and what a card drew then belongs to nobody.
+pub(crate) fn suspended_ns() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let ns = |clock| {
+        let now = clock_gettime(clock);
+        now.tv_sec.saturating_mul(1_000_000_000).saturating_add(now.tv_nsec)
+    };
+    // In this order, so that the time between the calls cannot pass for a suspend.
+    let monotonic = ns(ClockId::Monotonic);
+    let boot = ns(ClockId::Boottime);
+    u64::try_from(boot.saturating_sub(monotonic)).unwrap_or(0)
+}

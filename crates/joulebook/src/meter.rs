@@ -114,10 +114,7 @@ impl Meter {
     ) -> Self {
         let now_unix_s = (crate::clock::unix_ns(crate::clock::now_ns()) / 1_000_000_000) as u64;
         let mut flags = Flags::NONE;
-        let stored = |card: &Arc<Card>| {
-            let (profile, scope) = (card.profile(), card.scope());
-            profile.floor(scope, true).or_else(|| profile.floor(scope, false)).cloned()
-        };
+        let stored = |card: &Arc<Card>| card.profile().resting(card.scope()).cloned();
         let floors: Vec<Option<f64>> = match &node.idle {
             Idle::Stored => {
                 let floors: Vec<_> = cards.iter().map(stored).collect();

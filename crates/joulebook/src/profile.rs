@@ -32,6 +32,10 @@ pub struct Profile {
     /// What `probe` found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe: Option<Probed>,
+    /// What the counter covers, where `probe` found it by comparing it with the driver's gauges;
+    /// else the driver's word is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter_scope: Option<Scope>,
     /// Idle floors, newest last; one a state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub floors: Vec<Floor>,
@@ -112,6 +116,12 @@ impl Profile {
         self.floors.iter().rev().find(of_state)
     }
 
+    /// The floor that is subtracted where the node declares none: the newest with a model loaded,
+    /// else without.
+    pub fn resting(&self, scope: Scope) -> Option<&Floor> {
+        self.floor(scope, true).or_else(|| self.floor(scope, false))
+    }
+
     /// Keeps a floor, in place of an older one of the same state.
     pub fn keep(&mut self, floor: Floor) {
         self.floors
@@ -177,6 +187,24 @@ impl Profiles {
             .map_err(|error| named(&path, &io::Error::other(error)))
     }
 
+    /// All that is kept, by file name; a file that cannot be read stands with its reason.
+    pub fn all(&self) -> io::Result<Vec<io::Result<Profile>>> {
+        let folder = self.directory.join("cards");
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(named(&folder, &error)),
+        };
+        let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+        paths.sort();
+        let read = |path: &PathBuf| {
+            let text = fs::read_to_string(path).map_err(|error| named(path, &error))?;
+            serde_json::from_str(&text).map_err(|error| named(path, &io::Error::other(error)))
+        };
+        Ok(paths.iter().map(read).collect())
+    }
+
     /// Writes it, whole or not at all.
     pub fn save(&self, profile: &Profile) -> io::Result<PathBuf> {
         let path = self.path(&profile.uuid);
@@ -230,7 +258,13 @@ mod tests {
         assert_eq!(back, profile);
         assert_eq!(back.floor(Scope::Gpu, true).map(|floor| floor.watts), Some(70.0));
         assert_eq!(back.floor(Scope::Module, true), None);
+        assert_eq!(back.resting(Scope::Gpu).map(|floor| floor.watts), Some(70.0));
         assert_eq!(back.floors.len(), 2);
+        fs::write(profiles.path("GPU-2"), "{}").unwrap();
+        let all = profiles.all().unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].as_ref().unwrap(), &profile);
+        assert!(all[1].as_ref().unwrap_err().to_string().contains("GPU-2.json"));
     }
 
     #[test]

@@ -7,11 +7,14 @@
 //! Invariants: a process whose memory is not known counts as large; a card is called contended only
 //! where the node has said which work is its own; of several trees that could be ours, none is.
 
+mod family;
 pub mod linux;
 
 use std::collections::BTreeSet;
 
 use joulebook_core::Fault;
+
+pub(crate) use family::Family;
 
 use crate::reader::Process;
 
