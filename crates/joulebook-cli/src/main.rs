@@ -15,6 +15,7 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one, for the length of a run")]
 enum Command {
     Demo(command::demo::Arguments),
     Read(command::read::Arguments),

@@ -1,4 +1,5 @@
 //! `joulebook read` as a person meets it.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "the whole file is tests")]
 
 use std::path::{Path, PathBuf};
 
