@@ -16,7 +16,7 @@ mod watch;
 use std::{ffi::OsString, fs::File, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
-use joulebook::{Idle, Meter, Node, clock::now_ns};
+use joulebook::{Card, Idle, Meter, Node, clock::now_ns, core::ring::Point};
 
 use crate::{
     context::{Context, Usage, is_usage},
@@ -31,10 +31,13 @@ use result::{Outcome, What};
 const FAILED: u8 = 125;
 /// How long a card may take to show its first reading before the command starts.
 const FIRST_READING: Duration = Duration::from_secs(1);
-/// With a floor to compare them to, a few readings at rest before the command make a short window
-/// much sharper; no longer than this is spent on them.
-const REST: Duration = Duration::from_millis(600);
-const READINGS_AT_REST: u64 = 4;
+/// With a floor to compare them to, a few ticks at rest before the command make a short window much
+/// sharper, where a probe has shown how to follow the card's updates closely; no longer than this is
+/// spent on them.
+const REST: Duration = Duration::from_secs(1);
+const TICKS_AT_REST: usize = 3;
+/// A publish is closely followed when it is known to within this share of the period.
+const CLOSELY: f64 = 0.04;
 /// How long the last publish may take to come. Most need a tenth.
 const SETTLE: Duration = Duration::from_secs(5);
 
@@ -179,12 +182,23 @@ fn first_reading(meter: &Meter) -> Option<String> {
     }
     if meter.idle_watts().is_some() {
         let until = std::time::Instant::now() + REST;
-        let few = || meter.cards().iter().any(|card| card.series().pushed() < READINGS_AT_REST);
-        while few() && std::time::Instant::now() < until {
+        let followed = || meter.cards().iter().all(|card| is_followed(card));
+        while !followed() && std::time::Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
     None
+}
+
+/// True when its last publishes were seen closely, or cannot be.
+fn is_followed(card: &Card) -> bool {
+    let Some(probe) = card.profile().probe.as_ref().filter(|probe| !probe.poll_sensitive) else {
+        return true;
+    };
+    let Some(newest) = card.series().newest() else { return true };
+    let points = card.series().span(newest.at_ns, newest.at_ns, TICKS_AT_REST as u64 + 1, 1);
+    let close = |point: &Point| f64::from(point.uncertainty_ns) / 1e9 <= probe.period_s * CLOSELY;
+    points.len() > TICKS_AT_REST && points.iter().all(close)
 }
 
 impl What {

@@ -274,7 +274,7 @@ impl Outcome<'_> {
         let peak = match peaks.as_slice() {
             [] => "its peak is not known: too few updates".to_owned(),
             peaks => format!(
-                "at most {} (the highest mean over {over:.2} s, as fine as the updates allow)",
+                "peak {} (the highest mean over {over:.2} s, as fine as the updates allow)",
                 peaks.join(" and ")
             ),
         };
