@@ -10,10 +10,11 @@ mod config;
 mod demo;
 mod idle;
 mod probe;
+mod read;
 mod run;
 
 /// What can be asked of the program.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum Command {
     /// Measure pieces of work on a simulated card whose true energy is known
     Demo(demo::Arguments),
@@ -23,6 +24,8 @@ pub enum Command {
     Idle(idle::Arguments),
     /// Run a command and say what it cost in joules; or watch a process, or a span of time
     Run(run::Arguments),
+    /// Measure windows in a recording of nvidia-smi
+    Read(read::Arguments),
     /// Show where things are kept, what is known of each card, and what was set how
     Config(config::Arguments),
 }
@@ -35,6 +38,7 @@ impl Command {
             Self::Probe(arguments) => probe::run(&arguments, context),
             Self::Idle(arguments) => idle::run(&arguments, context),
             Self::Run(arguments) => run::run(&arguments, context),
+            Self::Read(arguments) => read::run(arguments),
             Self::Config(arguments) => config::run(&arguments, context),
         }
     }

@@ -20,7 +20,7 @@ use context::{Context, Usage};
 pub(crate) const LOG_VARIABLE: &str = "JOULEBOOK_LOG";
 
 /// What a piece of work cost in joules, measured on your own GPUs.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "joulebook", version, propagate_version = true, max_term_width = 100)]
 struct Program {
     #[command(flatten)]

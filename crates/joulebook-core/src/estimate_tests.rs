@@ -282,6 +282,40 @@ fn a_loaded_card_is_read_by_the_shared_rule() {
     assert_within(&estimate, truth.over(span(1030, 1090)));
 }
 
+/// The point of this publish as polls see it that missed it: anywhere in the next 98 ms.
+fn misplaced(point: Point) -> Point {
+    Point { at_ns: point.at_ns + 50 * MS, uncertainty_ns: 50_000_000, ..point }
+}
+
+#[test]
+fn a_publish_that_polls_could_hardly_place_is_passed_over() {
+    let truth = Truth::step(1030, 1035, 330.0);
+    let facts = facts();
+    for missed in [9, 10, 11, 12] {
+        let mut points = truth.published(1400, 0);
+        points[missed] = misplaced(points[missed]);
+        let estimate = settled(&Curve::new(&points, &facts), span(1030, 1035), &QUIET).unwrap();
+        assert_eq!((estimate.rule, missed), (Rule::Alone, missed));
+        assert!((estimate.gross_j - 2.0).abs() < 1e-3, "{missed}: {estimate:?}");
+    }
+    // On a busy card the line goes on to the publish beyond, and so does the bound.
+    let truth = Truth(vec![(0, 400.0)]);
+    let exact = truth.published(2000, 0);
+    let mut points = exact.clone();
+    points[10] = misplaced(points[10]);
+    let asked = span(1040, 1290);
+    let of = |points: &[Point]| shared(&Curve::new(points, &facts), asked).unwrap();
+    assert!((of(&points).gross_j - 100.0).abs() < 1e-3, "{:?}", of(&points));
+    assert!(of(&points).bound_j <= of(&exact).bound_j + 400.0 * 0.05, "{:?}", of(&points));
+    // But never over a gap.
+    points[10].flags = Flags::GAP;
+    assert!(shared(&Curve::new(&points, &facts), span(1160, 1290)).is_ok());
+    assert_eq!(
+        shared(&Curve::new(&points, &facts), span(1040, 1290)).unwrap_err().fault,
+        Fault::Gap
+    );
+}
+
 /// Points of a gauge that was read at these instants (ms).
 fn readings(gap_ms: u64, readings: impl IntoIterator<Item = (u64, f64)>) -> Vec<Point> {
     let (mut writer, series) = series_of(4096, 64);

@@ -1,5 +1,6 @@
 //! The program's subcommands, one module each: its arguments and what it does.
 
+pub mod accuracy;
 pub mod driver;
 pub mod truth;
 

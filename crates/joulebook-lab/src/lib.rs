@@ -11,6 +11,7 @@
 //! library by hand.
 
 mod abi;
+pub mod accuracy;
 pub mod card;
 pub mod clock;
 pub mod control;

@@ -17,12 +17,17 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Truth(command::truth::Arguments),
+    Accuracy(command::accuracy::Arguments),
     Driver(command::driver::Arguments),
 }
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Truth(arguments) => command::truth::run(&arguments),
+        Command::Accuracy(arguments) => {
+            command::accuracy::run(&arguments);
+            Ok(())
+        }
         Command::Driver(arguments) => command::driver::run(&arguments),
     };
     match done {

@@ -149,7 +149,7 @@ impl Reader for SimulatedCard {
             power_capped: reasons & SW_POWER_CAP != 0,
             power_braked: reasons & HW_POWER_BRAKE != 0,
         });
-        Ok(Reading { value, throttle })
+        Ok(Reading { value, mean: None, throttle })
     }
 }
 

@@ -6,7 +6,7 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -21,7 +21,7 @@ use joulebook_core::{
 use crate::{
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{Device, Process},
+    reader::{Backend, Device, Process},
     signal::Signal,
     tenancy::{Family, Unseen, linux::Processes},
 };
@@ -29,6 +29,8 @@ use crate::{
 /// Changes of the resident processes that are kept.
 const MOST_CHANGES: usize = 1024;
 const SECOND: f64 = 1e9;
+/// Averages over which a span is long: what averaging hides at its edges is small.
+const LONG_SPANS: f64 = 3.0;
 
 /// A card being read. Shared by [`Arc`]; the recorder stops when the last one is gone.
 #[derive(Debug)]
@@ -36,6 +38,8 @@ pub struct Card {
     device: Mutex<Arc<Device>>,
     profile: Profile,
     pub(crate) series: Arc<Series>,
+    /// A gauge's averaging sibling, once it has shown itself, and what it averages over, ns.
+    mean: OnceLock<(Arc<Series>, u64)>,
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
@@ -90,6 +94,7 @@ impl Card {
             device: Mutex::new(Arc::new(device)),
             profile,
             series,
+            mean: OnceLock::new(),
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
@@ -168,10 +173,16 @@ impl Card {
         let device = self.device();
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
         let period_s = self.period_ns() as f64 / SECOND;
-        let lag = self.profile.probe.as_ref().and_then(|probe| probe.lag_s);
+        // A probe's lag is the counter's.
+        let probe = self.profile.probe.as_ref().filter(|_| self.is_counter());
+        let lag = probe.and_then(|probe| probe.lag_s);
         let lag = lag.unwrap_or(Lag { value: 0.0, uncertainty: period_s.max(0.1) });
         let (quantum_j, averaging_s) = match device.register {
             Kind::Counter { quantum, .. } => (quantum.joules(), None),
+            // NVIDIA's sensors that do not average over a second average over their update period.
+            Kind::Gauge { averaging_ns: None } if device.backend == Backend::NvmlPower => {
+                (0.0, Some(self.update_s()))
+            }
             Kind::Gauge { averaging_ns } => (0.0, averaging_ns.map(|ns| ns as f64 / SECOND)),
         };
         Facts {
@@ -184,6 +195,23 @@ impl Card {
             quantum_j,
             averaging_s,
         }
+    }
+
+    /// The series to read a span from, and what bounds rest on: a gauge's averaging sibling where
+    /// the span is three times longer than that averages over.
+    pub(crate) fn ruler(&self, seconds: f64) -> (&Series, Facts) {
+        let facts = self.facts();
+        match self.mean.get() {
+            Some((series, over_ns)) if seconds >= LONG_SPANS * *over_ns as f64 / SECOND => {
+                (series, Facts { averaging_s: Some(*over_ns as f64 / SECOND), ..facts })
+            }
+            _ => (&self.series, facts),
+        }
+    }
+
+    pub(crate) fn set_mean(&self, series: Arc<Series>, over_ns: u64) {
+        // The recorder has one such series; a second would be no mistake of the caller's.
+        let _ = self.mean.set((series, over_ns));
     }
 
     /// A gauge's update period, s.

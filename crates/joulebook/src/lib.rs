@@ -23,6 +23,7 @@ pub mod probe;
 pub mod profile;
 pub mod reader;
 mod recorder;
+pub mod replay;
 mod signal;
 pub mod tenancy;
 mod window;

@@ -17,6 +17,9 @@ const FIRST_MARGIN_NS: u64 = 1_500_000;
 const LEAST_MARGIN_NS: u64 = 500_000;
 /// Publishes that the grid is fitted to.
 const FITTED: usize = 64;
+/// Hits in a row after which the margin shrinks: a miss costs the windows around it more than a
+/// slightly wider margin costs all of them.
+const SHRINK_AFTER: u32 = 512;
 /// Misses in a row after which the phase is sought anew.
 const LOST: u32 = 6;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -166,8 +169,8 @@ impl Grid {
         if hit {
             self.misses = 0;
             self.hits = self.hits.saturating_add(1);
-            if self.hits.is_multiple_of(32) {
-                self.margin_ns = (self.margin_ns * 19 / 20).max(LEAST_MARGIN_NS);
+            if self.hits.is_multiple_of(SHRINK_AFTER) {
+                self.margin_ns = (self.margin_ns * 31 / 32).max(LEAST_MARGIN_NS);
             }
         } else {
             self.misses = self.misses.saturating_add(1);

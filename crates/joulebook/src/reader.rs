@@ -48,8 +48,20 @@ pub struct Process {
 pub struct Reading {
     /// The register's value.
     pub value: Value,
+    /// What a gauge's sibling shows that averages over a known time: the better of the two for
+    /// windows much longer than that.
+    pub mean: Option<Mean>,
     /// What holds the clocks down, where the reader knows.
     pub throttle: Option<Throttle>,
+}
+
+/// A mean power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mean {
+    /// The mean.
+    pub power: Power,
+    /// What it is the mean over, ns.
+    pub over_ns: u64,
 }
 
 /// What a register shows.

@@ -35,6 +35,8 @@ const UNPROBED_GAP_NS: u64 = 100 * MS;
 const CONSUMER_GAP_NS: u64 = SECOND;
 /// How often the processes are listed, and the slow facts refreshed.
 const TENANTS_EVERY_NS: u64 = SECOND;
+/// … where the next read is at least this far away.
+const QUIET_NS: u64 = 10 * MS;
 /// Polls that may fail in a row before the pace drops to one a second.
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
@@ -88,7 +90,13 @@ struct Recorder {
 
 enum Track {
     Counter(Box<CounterTrack>),
-    Gauge(GaugeTrack),
+    Gauge(Box<Gauges>),
+}
+
+/// A gauge, and its averaging sibling where it has one.
+struct Gauges {
+    track: GaugeTrack,
+    mean: Option<(GaugeTrack, SeriesWriter)>,
 }
 
 /// The spacing of a gauge's distinct values.
@@ -121,7 +129,9 @@ impl Recorder {
                 let register = Register::new(scale, modulus, ceiling(&device), period_ns);
                 Track::Counter(Box::new(CounterTrack::new(register, period_ns)))
             }
-            Kind::Gauge { .. } => Track::Gauge(GaugeTrack::new(pace.gap_ns())),
+            Kind::Gauge { .. } => {
+                Track::Gauge(Box::new(Gauges { track: GaugeTrack::new(pace.gap_ns()), mean: None }))
+            }
         };
         Self {
             card: Arc::downgrade(card),
@@ -140,6 +150,10 @@ impl Recorder {
     }
 
     fn run(mut self) {
+        // Who is there must be known of the first window too.
+        if let Some(card) = self.card.upgrade() {
+            self.look_around(&card, now_ns());
+        }
         let mut due_ns = now_ns();
         loop {
             let wait_ns = due_ns.saturating_sub(now_ns());
@@ -148,10 +162,6 @@ impl Recorder {
             }
             let Some(card) = self.card.upgrade() else { return };
             self.poll(&card);
-            let done_ns = now_ns();
-            if done_ns >= self.tenants_due_ns {
-                self.look_around(&card, done_ns);
-            }
             let from_ns = due_ns;
             due_ns = self.pace.next_ns(from_ns);
             let now = now_ns();
@@ -162,6 +172,11 @@ impl Recorder {
             }
             if self.failures > PATIENCE {
                 due_ns = due_ns.max(now + SECOND);
+            }
+            // Where it does not delay a read that is about to pin a publish.
+            let overdue = now >= self.tenants_due_ns + TENANTS_EVERY_NS;
+            if overdue || (now >= self.tenants_due_ns && due_ns - now >= QUIET_NS) {
+                self.look_around(&card, now);
             }
         }
     }
@@ -250,7 +265,8 @@ impl Recorder {
                     Step::Anchored(_) | Step::Unchanged => Ok(()),
                 }
             }
-            Track::Gauge(track) => {
+            Track::Gauge(gauges) => {
+                let sibling = reading.ok().and_then(|reading| reading.mean);
                 let power = reading.and_then(|reading| match reading.value {
                     Value::Power(power) => Ok(power),
                     Value::Counter(_) => Err(Fault::MalformedRow),
@@ -258,7 +274,16 @@ impl Recorder {
                 if !plausible_power(power, card.device().limit) {
                     return Err(Fault::Implausible);
                 }
-                track.reading(poll.at_ns, power, marks, &mut self.writer)?;
+                gauges.track.reading(poll.at_ns, power, marks, &mut self.writer)?;
+                let limit = card.device().limit;
+                if let Some(sibling) = sibling.filter(|mean| plausible_power(mean.power, limit)) {
+                    let (track, writer) = gauges.mean.get_or_insert_with(|| {
+                        let (writer, series) = series();
+                        card.set_mean(series, sibling.over_ns);
+                        (GaugeTrack::new(self.pace.gap_ns()), writer)
+                    });
+                    track.reading(poll.at_ns, sibling.power, marks, writer)?;
+                }
                 let repeated =
                     self.writer.last().is_some_and(|last| last.flags.contains(Flags::REPEATED));
                 if !repeated && let Some(update_ns) = self.updates.changed(poll.at_ns) {
@@ -273,7 +298,10 @@ impl Recorder {
     fn look_around(&mut self, card: &Card, now: u64) {
         self.tenants_due_ns = now + TENANTS_EVERY_NS;
         if let Some(tenants) = &mut self.tenants {
+            // This too asks the driver, and may hang in it.
+            card.health.asking_ns.store(now, Ordering::Relaxed);
             let seen = tenants.resident();
+            card.health.asking_ns.store(0, Ordering::Relaxed);
             let hidden_by = tenants.hidden_by();
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
         }

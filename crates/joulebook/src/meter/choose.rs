@@ -85,15 +85,22 @@ fn recorded(
     info: &CardInfo,
     profiles: Option<&Profiles>,
 ) -> Result<Arc<Card>, MeterError> {
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(card) = read.get(&info.uuid).and_then(Weak::upgrade) {
+    let known = |read: &BTreeMap<String, Weak<Card>>| read.get(&info.uuid).and_then(Weak::upgrade);
+    let lock = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(card) = known(&lock()) {
         return Ok(card);
     }
     let profile = profile_of(info, profiles);
     let scope = profile.counter_scope.unwrap_or(info.counter_scope);
-    let info = &CardInfo { counter_scope: scope, ..info.clone() };
-    let reader = reader(driver, info, &profile)?;
-    let tenants = Box::new(NvmlTenants::open(driver, info));
+    let described = CardInfo { counter_scope: scope, ..info.clone() };
+    // The first reading may hang: not under the lock that other cards' meters need.
+    let reader = reader(driver, &described, &profile)?;
+    let tenants = Box::new(NvmlTenants::open(driver, &described));
+    let mut read = lock();
+    // Somebody else may have been faster.
+    if let Some(card) = known(&read) {
+        return Ok(card);
+    }
     let card = record(reader, Some(tenants), Settings { profile, gap_ns: None });
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)

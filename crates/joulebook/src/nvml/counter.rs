@@ -75,7 +75,11 @@ impl Reader for NvmlCounter {
                 tracing::warn!(card = %described.name, uuid = %described.uuid, "no energy counter");
             }
             let millijoules = answer?;
-            Ok(Reading { value: Value::Counter(millijoules), throttle: slow.look(card, support) })
+            Ok(Reading {
+                value: Value::Counter(millijoules),
+                mean: None,
+                throttle: slow.look(card, support),
+            })
         })
     }
 }

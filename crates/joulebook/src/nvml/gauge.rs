@@ -20,7 +20,7 @@ use super::{
     slow::Slow,
     support::{Call, Support},
 };
-use crate::reader::{Backend, Device, Reader, Reading, Scope, Value};
+use crate::reader::{Backend, Device, Mean, Reader, Reading, Scope, Value};
 
 /// Which gauge is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,16 +98,27 @@ impl Reader for NvmlGauge {
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {
-        let Self { session, slow, source, wanted, module, .. } = self;
+        let Self { session, slow, source, wanted, module, card: info } = self;
         session.call(|card, support| {
             let milliwatts = power(card, support, source, *wanted, *module)?;
-            let microwatts = milliwatts.checked_mul(1000).ok_or(Fault::Implausible)?;
+            let instant = *source == Source::Field && *wanted == PowerField::Instant && !*module;
+            let over_ns = info.averaging_ns.filter(|_| instant);
+            // It is an extra: without it the instant stands alone.
+            let mean = over_ns.and_then(|over_ns| {
+                let milliwatts = field(card, support, PowerField::Average, GPU).ok()?;
+                Some(Mean { power: watts(milliwatts).ok()?, over_ns })
+            });
             Ok(Reading {
-                value: Value::Power(Power::from_microwatts(microwatts)),
+                value: Value::Power(watts(milliwatts)?),
+                mean,
                 throttle: slow.look(card, support),
             })
         })
     }
+}
+
+fn watts(milliwatts: u64) -> Result<Power, Fault> {
+    milliwatts.checked_mul(1000).map(Power::from_microwatts).ok_or(Fault::Implausible)
 }
 
 fn power(
