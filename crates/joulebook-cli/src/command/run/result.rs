@@ -47,7 +47,7 @@ struct Line<'a> {
     #[serde(flatten)]
     form: Form<'a>,
     watt_hours: Option<f64>,
-    /// The highest mean that is known of the one card; several have one each.
+    /// What the one card drew at its highest, at least: a mean over so long; several have one each.
     peak_watts: Option<f64>,
     peak_seconds: Option<f64>,
     idle: IdleLine,
@@ -273,10 +273,9 @@ impl Outcome<'_> {
         let over = over.map(|peak| peak.seconds).fold(0.0, f64::max);
         let peak = match peaks.as_slice() {
             [] => "its peak is not known: too few updates".to_owned(),
-            peaks => format!(
-                "peak {} (the highest mean over {over:.2} s, as fine as the updates allow)",
-                peaks.join(" and ")
-            ),
+            peaks => {
+                format!("at its highest no less than {} (over {over:.2} s)", peaks.join(" and "))
+            }
         };
         let gross = measured.gross_joules.map_or("–".into(), significant);
         format!("{:.1} W on average ({gross} J with idle), {peak}", measured.mean_watts)
