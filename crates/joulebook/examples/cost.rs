@@ -39,7 +39,7 @@ fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["open", count] => windows("open + close", count.parse()?, |pending| drop(pending)),
+        ["open", count] => windows("open + close", count.parse()?, drop),
         ["window", count] => windows("open + close + now", count.parse()?, |pending| {
             black_box(pending.now());
         }),
