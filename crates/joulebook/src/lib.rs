@@ -21,6 +21,7 @@ pub mod pace;
 pub mod profile;
 pub mod reader;
 mod recorder;
+pub mod replay;
 mod signal;
 pub mod tenancy;
 mod window;
