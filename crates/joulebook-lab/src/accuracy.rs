@@ -100,10 +100,8 @@ pub struct Accuracy {
 /// All cells: both loads, each register, both ways of polling, each length.
 pub fn matrix() -> Vec<Cell> {
     let counter = |period_ms: u64| {
-        [0, 20, 50].map(|lag_ms: u64| Register::Counter {
-            period_ns: period_ms * MS,
-            lag_ns: lag_ms * MS,
-        })
+        [0, 20, 50]
+            .map(|lag_ms: u64| Register::Counter { period_ns: period_ms * MS, lag_ns: lag_ms * MS })
     };
     let registers =
         [100, 20].into_iter().flat_map(counter).chain([Register::Gauge]).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! The program's subcommands, one module each: its arguments and what it does.
 
-pub mod driver;
 pub mod accuracy;
+pub mod driver;
 pub mod truth;
 
 /// Writes a line to standard output; a reader that went away is no error of ours.

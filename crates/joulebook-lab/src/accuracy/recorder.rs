@@ -50,12 +50,8 @@ impl Recorder {
                     Polls::Probed => period_ns,
                 };
                 let ceiling = Power::from_watts(CEILING_W).unwrap_or(register::DEFAULT_CEILING);
-                let register = register::Register::new(
-                    Scale::MILLIJOULES,
-                    Modulus::None,
-                    ceiling,
-                    known_ns,
-                );
+                let register =
+                    register::Register::new(Scale::MILLIJOULES, Modulus::None, ceiling, known_ns);
                 (card, Track::Counter(CounterTrack::new(register, known_ns)))
             }
             Register::Gauge => {

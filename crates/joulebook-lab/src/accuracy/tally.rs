@@ -79,9 +79,8 @@ impl Tally {
 
 /// Whether an estimate keeps what it promises of the energy before idle; also one that got no label.
 fn holds(estimated: &Estimated, truth_j: f64) -> bool {
-    let within = |(low, high): (f64, f64)| {
-        low - ROUNDING_J <= truth_j && truth_j <= high + ROUNDING_J
-    };
+    let within =
+        |(low, high): (f64, f64)| low - ROUNDING_J <= truth_j && truth_j <= high + ROUNDING_J;
     match estimated {
         Ok(estimate) => {
             (estimate.gross_j - truth_j).abs() <= estimate.bound_j + ROUNDING_J

@@ -9,12 +9,10 @@ fn cells(wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
 /// The cells that the aims are about, settled: probed, 100 ms counter, no lag.
 fn aimed(drive: Drive) -> Vec<Accuracy> {
     let register = Register::Counter { period_ns: 100 * MS, lag_ns: 0 };
-    cells(|cell| {
-        (cell.drive, cell.register, cell.polls) == (drive, register, Polls::Probed)
-    })
-    .into_iter()
-    .map(|cell| measure(cell, 500, 1))
-    .collect()
+    cells(|cell| (cell.drive, cell.register, cell.polls) == (drive, register, Polls::Probed))
+        .into_iter()
+        .map(|cell| measure(cell, 500, 1))
+        .collect()
 }
 
 #[test]

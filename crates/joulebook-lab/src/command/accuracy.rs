@@ -48,7 +48,9 @@ pub fn run(arguments: &Arguments) {
     ));
     say("error: Σ|error|/Σtruth. kept: sampled; the others are in no sum. open: unresolved, the");
     say("bound is larger than the figure. bound: the median of bound/figure. broken: bounds that");
-    say("did not hold. alone: kept by the rule alone, the rest by shared (gauge: by gauge). stamp:");
+    say(
+        "did not hold. alone: kept by the rule alone, the rest by shared (gauge: by gauge). stamp:",
+    );
     say("how well a publish instant was known, the median.");
     for block in measured.chunk_by(|one, other| head(&one.cell) == head(&other.cell)) {
         say("");
@@ -127,12 +129,10 @@ fn print_block(block: &[Accuracy], markdown: bool) {
     table.load_style(if markdown { presets::ASCII_MARKDOWN } else { presets::NOTHING });
     let mut names = vec!["window".to_owned()];
     for answer in ["at once", "settled"] {
-        names.extend(
-            ["error", "bias", "kept", "open", "bound", "broken"].map(|name| match name {
-                "error" => format!("{answer}: error"),
-                name => name.to_owned(),
-            }),
-        );
+        names.extend(["error", "bias", "kept", "open", "bound", "broken"].map(|name| match name {
+            "error" => format!("{answer}: error"),
+            name => name.to_owned(),
+        }));
     }
     names.push("alone".to_owned());
     table.set_header(names);

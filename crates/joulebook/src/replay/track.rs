@@ -89,7 +89,7 @@ impl Track {
                 Err(fault) => lost.push((row.at_ns, row.line, fault)),
             }
             let value = reading.map(Value::Power);
-            let reading = value.map(|value| Reading { value, throttle: row.throttle });
+            let reading = value.map(|value| Reading { value, mean: None, throttle: row.throttle });
             readings.push((row.at_ns, reading));
         }
         let (first, last) = (seen.first()?, seen.last()?);
