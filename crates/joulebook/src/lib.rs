@@ -23,6 +23,7 @@ pub mod reader;
 mod recorder;
 pub mod replay;
 mod signal;
+pub mod smi;
 pub mod tenancy;
 mod window;
 

@@ -2,7 +2,7 @@
 
 use joulebook_core::Fault;
 
-use crate::{identity::IdentityError, nvml::LoadError};
+use crate::{identity::IdentityError, nvml::LoadError, smi::SmiError};
 
 /// Why a node has no meter. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,17 @@ pub enum MeterError {
         /// The card's name.
         name: String,
     },
+    /// Neither the driver's library nor `nvidia-smi` reads the cards.
+    #[error("{nvml}\nnor can nvidia-smi stand in for the driver library: {smi}")]
+    Unreadable {
+        /// Why the library cannot.
+        nvml: Box<MeterError>,
+        /// Why the program cannot.
+        smi: Box<MeterError>,
+    },
+    /// The program cannot read the cards.
+    #[error(transparent)]
+    Smi(#[from] SmiError),
     /// A declared idle floor that is no power, or not one for each card.
     #[error("idle floor: {0}")]
     Idle(String),
@@ -41,6 +52,9 @@ impl MeterError {
         match self {
             Self::Driver(error) => error.fault(),
             Self::Identity(error) => error.fault(),
+            Self::Smi(error) => error.fault(),
+            // The library is the better reader, so its word stands.
+            Self::Unreadable { nvml, .. } => nvml.fault(),
             Self::NoCards(_) | Self::NoneAsked | Self::Idle(_) => Fault::Absent,
             Self::NotSupported { .. } => Fault::NotSupported,
         }
