@@ -1,12 +1,7 @@
-//! The program `joulebook`.
-mod command {
-    pub mod demo;
-}
-#[derive(clap::Parser)]
-struct P {
-    #[command(flatten)]
-    a: command::demo::Arguments,
-}
-fn main() -> anyhow::Result<std::process::ExitCode> {
-    command::demo::run(&<P as clap::Parser>::parse().a)
+//! The program `joulebook`; what it does is in the library, which other front doors call too.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    joulebook_cli::main(std::env::args_os())
 }

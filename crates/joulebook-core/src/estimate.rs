@@ -16,7 +16,7 @@ mod alone;
 mod curve;
 mod gauge;
 
-pub use alone::{Neighbours, alone};
+pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
 pub use gauge::gauge;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,9 @@ pub fn raw(
     let inside = |point: &&Point| point.at_ns > opening.at_ns && point.at_ns <= closing.at_ns;
     let samples = between.iter().filter(inside).count() as u64;
     let flags = between.iter().filter(inside).fold(Flags::NONE, |all, point| all | point.flags);
-    if let Some(missing) = curve.gap_in(opening.at_ns, closing.at_ns, flags, samples) {
+    let lag_ns = (facts.lag_s * 1e9) as u64;
+    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
+    if let Some(missing) = curve.gap_in(open_ns, close_ns, flags, samples) {
         return Err(missing);
     }
     if closing.at_ns <= opening.at_ns {
@@ -169,16 +171,19 @@ pub fn shared(curve: &Curve<'_>, span: Span) -> Estimated {
     if let Some(missing) = curve.gap_in(open.at_ns, close.at_ns, flags, samples) {
         return Err(missing);
     }
-    let mut gross_j = close.energy_j - open.energy_j;
+    let mut gross_j = curve.line_j(&open, &close);
     let mut least_j = close.least_j - open.most_j;
     let mut most_j = close.most_j - open.least_j;
     if open.tick == close.tick {
-        // Both edges in one tick: the curve may say what no card can draw in the window's length.
-        least_j = least_j.max(0.0);
+        // Both edges in one tick: the line may say what no card can draw in the window's length.
         most_j = most_j.min(facts.ceiling_w * span.seconds());
-        if least_j <= most_j {
-            gross_j = gross_j.clamp(least_j, most_j);
-        }
+        least_j = least_j.max(0.0);
+    }
+    if least_j <= most_j {
+        gross_j = gross_j.clamp(least_j, most_j);
+    } else {
+        // A ceiling that was exceeded leaves no room at all.
+        (least_j, most_j) = (gross_j, gross_j);
     }
     let bound_j = (gross_j - least_j).max(most_j - gross_j)
         + facts.lag_uncertainty_s * facts.swing_w()

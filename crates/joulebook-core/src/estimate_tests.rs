@@ -254,6 +254,20 @@ fn alone_says_nothing_in_doubt() {
 }
 
 #[test]
+fn short_ticks_are_pinned_together_and_not_one_by_one() {
+    let run = |ticks: u64, tick_ms: u64| {
+        let point = |number| Point {
+            at_ns: number * tick_ms * MS,
+            uncertainty_ns: 1_100_000,
+            ..Point::default()
+        };
+        is_pinned(&(0..=ticks).map(point).collect::<Vec<_>>())
+    };
+    assert!(run(1, 100) && !run(1, 20) && run(2, 20));
+    assert!(!run(0, 100) && !is_pinned(&[]));
+}
+
+#[test]
 fn alone_needs_a_floor_that_fits_and_no_sibling() {
     let points = Truth::step(1030, 1035, 330.0).published(1400, 0);
     let facts = facts();
@@ -280,6 +294,40 @@ fn a_loaded_card_is_read_by_the_shared_rule() {
     let estimate = settled(&Curve::new(&points, &facts), span(1030, 1090), &QUIET).unwrap();
     assert_eq!(estimate.rule, Rule::Shared);
     assert_within(&estimate, truth.over(span(1030, 1090)));
+}
+
+/// The point of this publish as polls see it that missed it: anywhere in the next 98 ms.
+fn misplaced(point: Point) -> Point {
+    Point { at_ns: point.at_ns + 50 * MS, uncertainty_ns: 50_000_000, ..point }
+}
+
+#[test]
+fn a_publish_that_polls_could_hardly_place_is_passed_over() {
+    let truth = Truth::step(1030, 1035, 330.0);
+    let facts = facts();
+    for missed in [9, 10, 11, 12] {
+        let mut points = truth.published(1400, 0);
+        points[missed] = misplaced(points[missed]);
+        let estimate = settled(&Curve::new(&points, &facts), span(1030, 1035), &QUIET).unwrap();
+        assert_eq!((estimate.rule, missed), (Rule::Alone, missed));
+        assert!((estimate.gross_j - 2.0).abs() < 1e-3, "{missed}: {estimate:?}");
+    }
+    // On a busy card the line goes on to the publish beyond, and so does the bound.
+    let truth = Truth(vec![(0, 400.0)]);
+    let exact = truth.published(2000, 0);
+    let mut points = exact.clone();
+    points[10] = misplaced(points[10]);
+    let asked = span(1040, 1290);
+    let of = |points: &[Point]| shared(&Curve::new(points, &facts), asked).unwrap();
+    assert!((of(&points).gross_j - 100.0).abs() < 1e-3, "{:?}", of(&points));
+    assert!(of(&points).bound_j <= of(&exact).bound_j + 400.0 * 0.05, "{:?}", of(&points));
+    // But never over a gap.
+    points[10].flags = Flags::GAP;
+    assert!(shared(&Curve::new(&points, &facts), span(1160, 1290)).is_ok());
+    assert_eq!(
+        shared(&Curve::new(&points, &facts), span(1040, 1290)).unwrap_err().fault,
+        Fault::Gap
+    );
 }
 
 /// Points of a gauge that was read at these instants (ms).

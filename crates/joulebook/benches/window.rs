@@ -4,6 +4,11 @@
 //! The settled answers here are those whose publishes have come: what is timed is the answer, not
 //! the wait for it.
 
+#![allow(clippy::panic)] // a benchmark that cannot begin has nothing better to do
+
+#[path = "../examples/support/probed.rs"]
+mod probed;
+
 use std::{
     hint::black_box,
     sync::{Arc, LazyLock},
@@ -12,29 +17,13 @@ use std::{
 };
 
 use divan::{Bencher, counter::ItemsCount};
-use joulebook::{
-    Card, Meter, Node, Settings,
-    profile::{Lag, Probed, Profile, Trust},
-    record,
-};
+use joulebook::{Card, Meter, Node, Settings, profile::Profile, record};
 use joulebook_lab::{Clock, Scenario, SimulatedCard};
 
 const IDLE_W: f64 = 70.0;
 
 /// Read by a recorder that knows the publish period.
-static PROBED: LazyLock<Meter> = LazyLock::new(|| {
-    let probe = Probed {
-        unix_s: 0,
-        period_s: 0.1,
-        jitter_s: 0.001,
-        lag_s: Some(Lag { value: 0.0, uncertainty: 0.001 }),
-        trust: Trust::Counter,
-        ratio: None,
-        mismatch: false,
-        poll_sensitive: false,
-    };
-    meter(Profile { probe: Some(probe), ..Profile::default() })
-});
+static PROBED: LazyLock<Meter> = LazyLock::new(|| meter(probed::profile(100.0)));
 
 /// Read by one that does not.
 static UNPROBED: LazyLock<Meter> = LazyLock::new(|| meter(Profile::default()));

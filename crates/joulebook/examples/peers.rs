@@ -13,6 +13,8 @@
 
 #[path = "support/cpu.rs"]
 mod cpu;
+#[path = "support/probed.rs"]
+mod probed;
 
 use std::{
     error::Error,
@@ -24,7 +26,7 @@ use std::{
 
 use joulebook::{
     Measurement, Meter, Method, Node,
-    profile::{Lag, Probed, Profile, Profiles, Trust},
+    profile::{Profile, Profiles},
 };
 use joulebook_lab::{clock::system_ns, control::Control, scenario::ClockKind};
 use serde_json::{Value, json};
@@ -52,14 +54,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let control = Control::open(Path::new(control))?;
     let card: usize = card.parse()?;
-    let (began, began_cpu) = (Instant::now(), background_ns());
+    let (began, began_cpu) = (Instant::now(), cpu::others_ns());
     println!("{}", json!({ "ready": true }));
     for line in std::io::stdin().lock().lines() {
         let line = line?;
         let seconds = line.strip_prefix("window ").ok_or("the only command is: window SECONDS")?;
         println!("{}", window(&meter, &control, card, seconds.parse()?)?);
     }
-    let background_ns = background_ns() - began_cpu;
+    let background_ns = cpu::others_ns() - began_cpu;
     println!(
         "{}",
         json!({ "background_ns": background_ns, "seconds": began.elapsed().as_secs_f64() })
@@ -73,22 +75,11 @@ fn save_profile(node: &Node, profiles: &Profiles, period_ms: f64) -> Result<(), 
     let device = meter.cards().first().ok_or("there is no card")?.device();
     drop(meter);
     joulebook::release();
-    let probe = Probed {
-        unix_s: 0,
-        period_s: period_ms / 1e3,
-        jitter_s: 0.001,
-        lag_s: Some(Lag { value: 0.0, uncertainty: 0.001 }),
-        trust: Trust::Counter,
-        ratio: None,
-        mismatch: false,
-        poll_sensitive: false,
-    };
     profiles.save(&Profile {
         uuid: device.uuid.clone(),
         name: device.name.clone(),
         driver: device.driver.clone(),
-        probe: Some(probe),
-        ..Profile::default()
+        ..probed::profile(period_ms)
     })?;
     Ok(())
 }
@@ -132,9 +123,4 @@ fn answer(measured: &Measurement, cpu_ns: u64) -> Value {
         "settled": measured.settled,
         "cpu_ns": cpu_ns,
     })
-}
-
-/// CPU time of all threads but this one: the recorder's.
-fn background_ns() -> u64 {
-    cpu::process_ns().saturating_sub(cpu::thread_ns())
 }

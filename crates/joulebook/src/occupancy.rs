@@ -51,6 +51,8 @@ struct Sums {
     energy_j: f64,
     seconds: f64,
     turns: f64,
+    /// Stretches that the series does not hold (any more): no share can be told across one.
+    lost: u32,
 }
 
 /// What a window is charged of a card it shared with siblings.
@@ -81,11 +83,20 @@ impl Occupancy {
         Entry { opened, crowded }
     }
 
-    /// A window closes; true when others were open at the same time.
-    pub(crate) fn close(&self, at_ns: u64, entry: Entry) -> bool {
-        let overlapped = entry.crowded || self.opened.load(Ordering::Relaxed) != entry.opened;
+    /// A child of an open window opens: it is charged like its parent.
+    pub(crate) fn open_inside(&self) -> Entry {
+        let state = self.lock();
+        Entry { opened: self.opened.load(Ordering::Relaxed), crowded: state.open > 1 }
+    }
+
+    /// True when others than itself, its parent and its children were open since it opened.
+    pub(crate) fn is_overlapped(&self, entry: Entry) -> bool {
+        entry.crowded || self.opened.load(Ordering::Relaxed) != entry.opened
+    }
+
+    /// A window that is no child closes.
+    pub(crate) fn close(&self, at_ns: u64) {
         self.lock().step(at_ns, -1);
-        overlapped
     }
 
     /// True when any window but the one of `own` (open, close) was open between two instants.
@@ -105,8 +116,9 @@ impl Occupancy {
         false
     }
 
-    /// What the span from `open_ns` to `close_ns` is charged, once the series has passed it. The
-    /// edges need be no breakpoints: a stage or a child is charged like the windows around it.
+    /// What the span from `open_ns` to `close_ns` is charged, once the series has passed it; none
+    /// where the series does not hold all of it. The edges need be no breakpoints: a stage or a
+    /// child is charged like the windows around it.
     pub(crate) fn share(
         &self,
         open_ns: u64,
@@ -118,7 +130,7 @@ impl Occupancy {
         state.advance(lag_ns, series);
         let from = state.sums_at(open_ns, open_ns.saturating_add(1), lag_ns, series)?;
         let to = state.sums_at(close_ns, close_ns, lag_ns, series)?;
-        Some(Share {
+        (from.sums.lost == to.sums.lost).then(|| Share {
             energy_j: to.sums.energy_j - from.sums.energy_j,
             seconds: to.sums.seconds - from.sums.seconds,
             edges: 1.0 / f64::from(from.open.max(1))
@@ -138,19 +150,31 @@ impl State {
         // Two callers may read the clock in one order and get here in the other.
         let at_ns = at_ns.max(self.points.back().map_or(0, |last| last.at_ns));
         self.points.push_back(Breakpoint { at_ns, open: self.open, sums: Sums::default() });
-        let idle_since = |point: &Breakpoint| at_ns.saturating_sub(point.at_ns) > KEEP_NS;
-        while self.points.len() > MOST_BREAKPOINTS
-            || (self.points.front().is_some_and(idle_since)
-                && self.points.get(1).is_some_and(|next| next.open == 0))
-        {
-            self.points.pop_front();
-            self.known = self.known.saturating_sub(1);
+        self.forget(at_ns);
+    }
+
+    /// Lets go of what no window that is open, or that may still settle, began in.
+    fn forget(&mut self, now_ns: u64) {
+        let mut gone = self.points.len().saturating_sub(MOST_BREAKPOINTS);
+        // Looked for when the card's first window opens after a pause: seldom enough.
+        let newest = self.points.len().checked_sub(2).and_then(|last| self.points.get(last));
+        if newest.is_some_and(|newest| newest.open == 0) {
+            let old = self.points.partition_point(|it| now_ns.saturating_sub(it.at_ns) > KEEP_NS);
+            // All windows before a pause have closed before it.
+            let pause = self.points.range(..old).rposition(|point| point.open == 0);
+            gone = gone.max(pause.unwrap_or(0));
         }
+        self.points.drain(..gone);
+        self.known = self.known.saturating_sub(gone);
     }
 
     /// Extends the sums to all breakpoints that the series has passed.
     fn advance(&mut self, lag_ns: u64, series: &Series) {
         while let Some(next) = self.points.get(self.known).copied() {
+            let passed_ns = next.at_ns.saturating_add(lag_ns);
+            if series.newest().is_none_or(|newest| newest.at_ns < passed_ns) {
+                return;
+            }
             let energy = |at_ns: u64| series.energy_uj_at(at_ns.saturating_add(lag_ns));
             let previous =
                 self.known.checked_sub(1).and_then(|last| self.points.get(last)).copied();
@@ -158,23 +182,19 @@ impl State {
                 None => Sums::default(),
                 Some(previous) if previous.open == 0 => previous.sums,
                 Some(previous) => {
-                    let (Some(from), Some(to)) = (energy(previous.at_ns), energy(next.at_ns))
-                    else {
-                        return;
-                    };
                     let each = 1.0 / f64::from(previous.open);
                     let after = if next.open == 0 { 0.0 } else { 1.0 / f64::from(next.open) };
+                    let drawn = energy(previous.at_ns).zip(energy(next.at_ns));
+                    let (drawn_uj, lost) = drawn.map_or((0.0, 1), |(from, to)| (to - from, 0));
                     Sums {
-                        energy_j: previous.sums.energy_j + (to - from) / 1e6 * each,
+                        energy_j: previous.sums.energy_j + drawn_uj / 1e6 * each,
                         seconds: previous.sums.seconds
                             + next.at_ns.saturating_sub(previous.at_ns) as f64 / 1e9 * each,
                         turns: previous.sums.turns + (after - each).abs(),
+                        lost: previous.sums.lost + lost,
                     }
                 }
             };
-            if series.energy_uj_at(next.at_ns.saturating_add(lag_ns)).is_none() {
-                return;
-            }
             if let Some(point) = self.points.get_mut(self.known) {
                 point.sums = sums;
             }
@@ -202,7 +222,7 @@ impl State {
         let sums = Sums {
             energy_j: from.sums.energy_j + energy_j,
             seconds: from.sums.seconds + seconds,
-            turns: from.sums.turns,
+            ..from.sums
         };
         Some(Breakpoint { sums, ..*from })
     }
@@ -240,9 +260,10 @@ mod tests {
         let a = occupancy.open(10 * SECOND);
         let b = occupancy.open(15 * SECOND);
         let c = occupancy.open(16 * SECOND);
-        assert!(occupancy.close(18 * SECOND, c));
-        assert!(occupancy.close(20 * SECOND, a));
-        assert!(occupancy.close(30 * SECOND, b));
+        occupancy.close(18 * SECOND);
+        occupancy.close(20 * SECOND);
+        occupancy.close(30 * SECOND);
+        assert!([a, b, c].into_iter().all(|entry| occupancy.is_overlapped(entry)));
         let share =
             |from: u64, to: u64| occupancy.share(from * SECOND, to * SECOND, 0, &series).unwrap();
         let (a, b, c) = (share(10, 20), share(15, 30), share(16, 18));
@@ -260,22 +281,81 @@ mod tests {
         let (_writer, series) = steady();
         let occupancy = Occupancy::default();
         let entry = occupancy.open(10 * SECOND);
-        assert!(!occupancy.close(12 * SECOND, entry));
+        let child = occupancy.open_inside();
+        occupancy.close(12 * SECOND);
+        assert!(!occupancy.is_overlapped(entry) && !occupancy.is_overlapped(child));
         let share = occupancy.share(10 * SECOND, 12 * SECOND, 0, &series).unwrap();
         assert!((share.energy_j - 200.0).abs() < 1e-9, "{share:?}");
     }
 
     #[test]
+    fn what_has_long_closed_is_let_go_and_what_is_open_is_kept() {
+        let occupancy = Occupancy::default();
+        let held = || occupancy.lock().points.len();
+        for second in 0..1000 {
+            occupancy.open(second * SECOND);
+            occupancy.close(second * SECOND + SECOND / 2);
+        }
+        assert!(held() <= 2 * 122, "{} breakpoints of the last two minutes", held());
+        occupancy.open(1000 * SECOND);
+        for second in 1000..2000 {
+            occupancy.open(second * SECOND + 1);
+            occupancy.close(second * SECOND + SECOND / 2);
+        }
+        assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None));
+        occupancy.close(2000 * SECOND);
+        assert!(occupancy.occupied(1000 * SECOND, 1001 * SECOND, None), "it may still settle");
+        occupancy.open(2200 * SECOND);
+        assert!(held() <= 2, "{}", held());
+    }
+
+    #[test]
+    fn what_the_series_does_not_hold_costs_its_own_windows_their_share_and_no_others() {
+        let (mut writer, series) = series_of(64, 64);
+        let occupancy = Occupancy::default();
+        // Before the first reading.
+        occupancy.open(SECOND);
+        occupancy.open(2 * SECOND);
+        occupancy.close(3 * SECOND);
+        occupancy.close(4 * SECOND);
+        occupancy.open(20 * SECOND);
+        occupancy.open(21 * SECOND);
+        occupancy.close(22 * SECOND);
+        occupancy.close(23 * SECOND);
+        for second in 10..=100u64 {
+            let energy_uj = second * 100_000_000;
+            writer.push(Point { at_ns: second * SECOND, energy_uj, ..Point::default() });
+            if second == 25 {
+                let share = occupancy.share(20 * SECOND, 22 * SECOND, 0, &series).unwrap();
+                assert!((share.energy_j - 150.0).abs() < 1e-6, "{share:?}");
+            }
+        }
+        assert_eq!(occupancy.share(SECOND, 3 * SECOND, 0, &series), None);
+        // The ring is past them.
+        occupancy.open(30 * SECOND);
+        occupancy.open(31 * SECOND);
+        occupancy.close(32 * SECOND);
+        occupancy.close(33 * SECOND);
+        assert_eq!(occupancy.share(30 * SECOND, 32 * SECOND, 0, &series), None);
+        occupancy.open(90 * SECOND);
+        occupancy.open(91 * SECOND);
+        occupancy.close(92 * SECOND);
+        occupancy.close(93 * SECOND);
+        let share = occupancy.share(90 * SECOND, 92 * SECOND, 0, &series).unwrap();
+        assert!((share.energy_j - 150.0).abs() < 1e-6, "{share:?}");
+    }
+
+    #[test]
     fn occupied_leaves_the_asking_window_out() {
         let occupancy = Occupancy::default();
-        let a = occupancy.open(10);
-        occupancy.close(20, a);
-        let b = occupancy.open(30);
+        occupancy.open(10);
+        occupancy.close(20);
+        occupancy.open(30);
         assert!(!occupancy.occupied(5, 25, Some((10, 20))));
         assert!(occupancy.occupied(5, 25, None));
         assert!(occupancy.occupied(5, 35, Some((10, 20))));
         assert!(!occupancy.occupied(20, 30, Some((10, 20))));
-        occupancy.close(40, b);
+        occupancy.close(40);
         assert!(!occupancy.occupied(40, 50, None));
     }
 }

@@ -304,7 +304,10 @@ impl Recorder {
     fn look_around(&mut self, card: &Card, now: u64) {
         self.tenants_due_ns = now + TENANTS_EVERY_NS;
         if let Some(tenants) = &mut self.tenants {
+            // This too asks the driver, and may hang in it.
+            card.health.asking_ns.store(now, Ordering::Relaxed);
             let seen = tenants.resident();
+            card.health.asking_ns.store(0, Ordering::Relaxed);
             let hidden_by = tenants.hidden_by();
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
         }

@@ -39,8 +39,9 @@ impl Window {
     pub(crate) fn open(inner: Arc<Inner>, child: bool) -> Self {
         let open_ns = now_ns();
         let edges = inner.cards.iter().map(|card| {
-            let entry = (!child).then(|| card.occupancy.open(open_ns));
-            Edge { entry, ..Edge::now(card, open_ns) }
+            let occupancy = &card.occupancy;
+            let entry = if child { occupancy.open_inside() } else { occupancy.open(open_ns) };
+            Edge { entry: Some(entry), ..Edge::now(card, open_ns) }
         });
         let edges = edges.collect();
         Self { inner, open_ns, edges, marks: Vec::new(), child, closed: false }
@@ -59,7 +60,7 @@ impl Window {
 
     /// How it stands so far: the answer at once, with the window still open.
     pub fn so_far(&self) -> Pending {
-        self.pending(now_ns(), false)
+        self.pending(now_ns())
     }
 
     /// Closes it. The meter's `sync` runs first, and its time belongs to the window.
@@ -74,19 +75,27 @@ impl Window {
         }
         let close_ns = now_ns();
         self.closed = true;
-        let overlapped = self.leave(close_ns);
-        self.pending(close_ns, overlapped)
+        let pending = self.pending(close_ns);
+        self.leave(close_ns);
+        pending
     }
 
-    /// True when windows other than children were open on one of the cards meanwhile.
-    fn leave(&self, close_ns: u64) -> bool {
-        let left = self.inner.cards.iter().zip(&self.edges).map(|(card, edge)| {
-            edge.entry.is_some_and(|entry| card.occupancy.close(close_ns, entry))
-        });
-        left.fold(false, |overlapped, card| overlapped | card)
+    fn leave(&self, close_ns: u64) {
+        if !self.child {
+            self.inner.cards.iter().for_each(|card| card.occupancy.close(close_ns));
+        }
     }
 
-    fn pending(&self, close_ns: u64, overlapped: bool) -> Pending {
+    /// True when windows other than its parent and its children were open on one of the cards
+    /// meanwhile.
+    fn is_overlapped(&self) -> bool {
+        let entries = self.inner.cards.iter().zip(&self.edges);
+        entries
+            .into_iter()
+            .any(|(card, edge)| edge.entry.is_some_and(|entry| card.occupancy.is_overlapped(entry)))
+    }
+
+    fn pending(&self, close_ns: u64) -> Pending {
         let closings = self.inner.cards.iter().map(|card| Edge::now(card, close_ns)).collect();
         Pending {
             inner: Arc::clone(&self.inner),
@@ -97,7 +106,7 @@ impl Window {
             marks: self.marks.clone(),
             child: self.child,
             closed: self.closed,
-            overlapped,
+            overlapped: self.is_overlapped(),
             tokens: 0,
         }
     }

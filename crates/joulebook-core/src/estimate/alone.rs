@@ -11,7 +11,11 @@
 //! `ΣD − (Σdt − T ± (δa + δb))·Q / (S ∓ (δ0 + δa + δb + δn))`, and
 //! `(Σdt − T + λmax)·spread + 2q`, spread being how far any quiet tick's power lay from P̄.
 
-use super::{Curve, Estimate, Rule, Span, joules, seconds};
+use super::{
+    Curve, Estimate, Rule, Span,
+    curve::{WORST_UNCERTAINTY, well_placed},
+    joules, seconds,
+};
 use crate::{flags::Flags, ring::Point};
 
 /// Quiet ticks wanted on each side, at most.
@@ -22,8 +26,6 @@ const LEAST_BEFORE: usize = 2;
 const REACH_S: f64 = 2.0;
 /// Publish periods after the end within which a quiet tick must have come.
 const MOST_WAIT: f64 = 3.0;
-/// A run of ticks whose length is less certain than this cannot be shown to be quiet.
-const WORST_UNCERTAINTY: f64 = 0.1;
 
 /// What is known of a window's surroundings.
 pub struct Neighbours<'a> {
@@ -37,7 +39,7 @@ pub struct Neighbours<'a> {
 /// The estimate, where the rule holds.
 pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Option<Estimate> {
     let facts = curve.facts();
-    let points = curve.points();
+    let points = &well_placed(curve.points(), facts.period_s)[..];
     let rest_w = neighbours.rest_w?;
     let least_lag_ns = ((facts.lag_s - facts.lag_uncertainty_s).max(0.0) * 1e9) as u64;
     let most_lag_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
@@ -127,9 +129,14 @@ fn is_at_rest(points: &[Point], rest_w: f64) -> bool {
 }
 
 fn is_quiet_run(points: &[Point], rest_w: f64) -> bool {
+    is_pinned(points) && is_at_rest(points, rest_w)
+}
+
+/// Whether the length of a run of ticks is known well enough for it to be shown quiet. With short
+/// ticks that takes more than one.
+pub fn is_pinned(points: &[Point]) -> bool {
     run(points)
         .is_some_and(|(_, length_s)| length_uncertainty(points, length_s) <= WORST_UNCERTAINTY)
-        && is_at_rest(points, rest_w)
 }
 
 /// How uncertain the length of a run of ticks is, as a share of it.

@@ -7,17 +7,17 @@ fn cells(wanted: impl Fn(&Cell) -> bool) -> Vec<Cell> {
 }
 
 /// The cells that the aims are about, settled: probed, 100 ms counter, no lag.
-fn aimed(drive: Drive) -> Vec<Accuracy> {
+fn aimed(drive: Drive, windows: impl Fn(&Cell) -> u32) -> Vec<Accuracy> {
     let register = Register::Counter { period_ns: 100 * MS, lag_ns: 0 };
     cells(|cell| (cell.drive, cell.register, cell.polls) == (drive, register, Polls::Probed))
         .into_iter()
-        .map(|cell| measure(cell, 500, 1))
+        .map(|cell| measure(cell, windows(&cell), 1))
         .collect()
 }
 
 #[test]
 fn a_window_alone_on_its_card_meets_the_aim() {
-    for accuracy in aimed(Drive::Step) {
+    for accuracy in aimed(Drive::Step, |_| 500) {
         let (cell, settled) = (accuracy.cell, &accuracy.settled);
         let aim = match cell.length_ns / MS {
             5 => 0.05,
@@ -26,14 +26,19 @@ fn a_window_alone_on_its_card_meets_the_aim() {
         };
         let error = settled.error().unwrap();
         assert!(error <= aim, "{cell:?}: {error}");
-        assert_eq!((settled.kept, settled.alone), (500, 500), "{cell:?}");
+        assert_eq!(settled.kept, 500, "{cell:?}");
+        // A window in a few thousand meets polls that have just lost the grid.
+        assert!(settled.alone >= 498, "{cell:?}: {}", settled.alone);
         assert_eq!((settled.violations, accuracy.at_once.violations), (0, 0), "{cell:?}");
     }
 }
 
 #[test]
 fn a_window_on_a_busy_card_meets_the_aim() {
-    for accuracy in aimed(Drive::Burst) {
+    // At 20 ms the error is the load's own shape inside a tick, close to the aim: a few hundred
+    // windows would say nothing.
+    let windows = |cell: &Cell| if cell.length_ns == 20 * MS { 8000 } else { 500 };
+    for accuracy in aimed(Drive::Burst, windows) {
         let (cell, settled) = (accuracy.cell, &accuracy.settled);
         let aim = match cell.length_ns / MS {
             5 => f64::INFINITY,
@@ -43,7 +48,7 @@ fn a_window_on_a_busy_card_meets_the_aim() {
         };
         let error = settled.error().unwrap();
         assert!(error <= aim, "{cell:?}: {error}");
-        assert_eq!(settled.alone, 0, "{cell:?}");
+        assert_eq!((settled.kept, settled.alone), (settled.windows, 0), "{cell:?}");
         assert_eq!((settled.violations, accuracy.at_once.violations), (0, 0), "{cell:?}");
     }
 }

@@ -47,6 +47,11 @@ pub enum MeterError {
 }
 
 impl MeterError {
+    /// True where the cards cannot be read this way, false where they were asked for wrongly.
+    pub(super) const fn is_of_the_reader(&self) -> bool {
+        matches!(self, Self::Driver(_) | Self::NoCards(_) | Self::NotSupported { .. })
+    }
+
     /// The word for it.
     pub fn fault(&self) -> Fault {
         match self {

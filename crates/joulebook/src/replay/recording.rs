@@ -6,7 +6,7 @@ use joulebook_core::{
     Fault, Flags, Measurement, Power, Scope, Source, Tenancy,
     estimate::{Estimate, Estimated, Missing, Span},
     grade::{Context, Hint, combine, grade},
-    register::{DEFAULT_CEILING, Kind},
+    register::Kind,
 };
 
 use super::{
@@ -172,7 +172,7 @@ impl Recording {
         let open_ns = cards.iter().map(|card| card.span.open_ns).min().unwrap_or_default();
         let close_ns = cards.iter().map(|card| card.span.close_ns).max().unwrap_or_default();
         let span = Span { open_ns, close_ns };
-        let parts: Vec<Estimated> = cards.iter().map(|card| card.estimated.clone()).collect();
+        let parts: Vec<Estimated> = cards.iter().map(|card| card.estimated).collect();
         let estimated = combine(&parts).map_err(|missing| {
             // What was seen on every card is what was seen on all of them.
             let seen: Option<Vec<Estimated>> = cards.iter().map(|card| card.seen.map(Ok)).collect();
@@ -305,9 +305,4 @@ fn device(place: usize, name: &CardName, rows: &[Row], options: &Options) -> Dev
         limit: limit.or(options.limit),
         consumer: false,
     }
-}
-
-/// What is taken for the most a card can draw when no limit is known.
-pub(super) const fn assumed_ceiling() -> Power {
-    DEFAULT_CEILING
 }

@@ -30,6 +30,8 @@ const AVERAGED_S: f64 = 1.0;
 /// The update period of the slower sensors: a reading that shows anew at each of rarer polls is
 /// still a mean over no more than this.
 const SLOWEST_S: f64 = 0.1;
+/// What is allowed above the highest reading where no limit can be believed.
+const OVER_HIGHEST: f64 = 1.5;
 /// How late readings show, at least, when nothing is known of it.
 const LEAST_LAG_S: f64 = 0.1;
 
@@ -105,14 +107,15 @@ impl Track {
             .collect();
         let update_s = (changed_ns.len() > 3).then(|| median_s(&changed_ns)).flatten();
         let period_s = update_s.unwrap_or(poll_gap_s).max(poll_gap_s);
-        let (averaging_s, assumed) = averaging(channel.shows, told.sensor, period_s);
+        let shown_anew_s = update_s.filter(|update_s| *update_s > 1.5 * poll_gap_s);
+        let (averaging_s, assumed) =
+            averaging(channel.shows, told.sensor, period_s, shown_anew_s.is_some());
         let watts = || seen.iter().map(|seen| seen.power.watts());
         let range_w = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
         let averaging_ns = averaging_s.map(|seconds| (seconds * SECOND) as u64);
         let device = Device { register: Kind::Gauge { averaging_ns }, ..device };
         let facts = Facts {
-            // A card cannot draw less than it was seen to draw.
-            ceiling_w: ceiling(&device).watts().max(range_w.1),
+            ceiling_w: ceiling_w(&device, range_w.1),
             deepest_w: told.floor_w.min(range_w.0),
             poll_gap_s,
             period_s,
@@ -212,9 +215,15 @@ impl Track {
 }
 
 /// What a column's readings are a mean over, s (none: not known, and its update period is taken),
-/// and whether that is an assumption.
-fn averaging(shows: Shows, sensor: Option<Sensor>, period_s: f64) -> (Option<f64>, bool) {
-    let direct = Some(period_s.min(SLOWEST_S));
+/// and whether that is an assumption. Where every poll shows a new value the sensor's own period is
+/// not seen (`seen` is false): it may be far shorter than the polls' spacing.
+fn averaging(
+    shows: Shows,
+    sensor: Option<Sensor>,
+    period_s: f64,
+    seen: bool,
+) -> (Option<f64>, bool) {
+    let direct = Some(if seen || period_s < 1.5 * SLOWEST_S { period_s } else { SLOWEST_S });
     match (shows, sensor) {
         // The driver has this column only where it is a mean over a second.
         (Shows::Average, _) | (Shows::Draw, Some(Sensor::Averaged)) => (Some(AVERAGED_S), false),
@@ -223,6 +232,12 @@ fn averaging(shows: Shows, sensor: Option<Sensor>, period_s: f64) -> (Option<f64
             ((period_s > AVERAGED_S).then_some(AVERAGED_S), true)
         }
     }
+}
+
+/// The most the card can draw, W. A limit that its own readings contradict is none.
+fn ceiling_w(device: &Device, most_w: f64) -> f64 {
+    let limited_w = ceiling(device).watts();
+    if most_w <= limited_w { limited_w } else { OVER_HIGHEST * most_w }
 }
 
 /// The power of a reading that a card can have.

@@ -10,7 +10,7 @@ use std::{
 use joulebook_core::{Fault, Power};
 
 use super::{stamp, table::Row};
-use crate::{nvml, reader::Throttle};
+use crate::{identity, nvml, reader::Throttle};
 
 /// Rows kept of each card: a reader may fall behind by so many.
 const KEPT: usize = 256;
@@ -109,6 +109,19 @@ pub struct Cost {
     pub rows: u64,
     /// Lines that were no row of a card, and not blank.
     pub rejected_lines: u64,
+}
+
+impl From<&SmiCardInfo> for identity::Card {
+    fn from(card: &SmiCardInfo) -> Self {
+        Self {
+            index: card.index,
+            uuid: card.uuid.clone(),
+            pci: card.pci.clone(),
+            name: card.name.clone(),
+            mig: card.mig == Some(true),
+            slices: Vec::new(),
+        }
+    }
 }
 
 impl Shared {

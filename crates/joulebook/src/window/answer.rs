@@ -3,7 +3,7 @@
 use std::sync::{PoisonError, atomic::Ordering};
 
 use joulebook_core::{
-    Fault, Measurement, Tenancy,
+    Fault, Flags, Measurement, Tenancy,
     estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Rule, Span},
     grade::{Context, Hint, combine, grade},
     ring::Point,
@@ -17,6 +17,8 @@ use crate::{
 
 /// Points wanted around a window: five quiet ticks before and after it, and the edges' own.
 const AROUND: u64 = 7;
+/// Points after a window among which two are surely beyond it, if any are.
+const ENOUGH: u64 = 8;
 /// A register that has stood still for so many periods has not just been slow.
 const STILL_PERIODS: u64 = 10;
 
@@ -127,9 +129,14 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
     let from_ns = edge.newest.map_or(span.open_ns, |point| point.at_ns);
     let mut points = series.span(from_ns, until_ns, 1, 1);
     points.retain(|point| point.at_ns <= until_ns);
-    if let Some(fault) = closing.fault {
-        // What was seen before the readings stopped was certainly drawn.
-        let known = points.iter().filter(|point| point.at_ns >= span.open_ns);
+    // A stage that had ended before the readings stopped is not touched by that.
+    if let Some(fault) = closing.fault.filter(|_| until_ns < span.close_ns) {
+        // What was surely drawn after the opening, and seen before the readings stopped.
+        let lag_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
+        let since_ns = |point: &Point| {
+            point.at_ns.saturating_sub(u64::from(point.uncertainty_ns).saturating_add(lag_ns))
+        };
+        let known = points.iter().filter(|point| since_ns(point) >= span.open_ns);
         let mut energies = known.map(|point| point.energy_uj as f64 / 1e6);
         let first = energies.next();
         let lower_bound_j = first.zip(energies.next_back()).map(|(first, last)| last - first);
@@ -195,7 +202,13 @@ fn later(
                 idle_seconds: share.seconds,
             }
         }
-        (estimated, _) => Part { estimated, idle_seconds: span.seconds() },
+        // Its share is not known any more: charged whole, and that is said.
+        (Ok(whole), None) => {
+            let flags = whole.flags | Flags::PARTIAL;
+            let estimated = Ok(estimate::Estimate { flags, ..whole });
+            Part { estimated, idle_seconds: span.seconds() }
+        }
+        (missing, _) => Part { estimated: missing, idle_seconds: span.seconds() },
     }
 }
 
@@ -250,13 +263,14 @@ pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> b
     if out_of_time || !card.is_counter() || pending.overlapped || pending.child {
         return reached || out_of_time;
     }
-    // The rule alone wants one quiet tick after the window, where it can hold at all.
+    // The rule alone wants quiet ticks after the window that are long enough to be shown quiet,
+    // where it can hold at all: one of 100 ms is, one of 20 ms is not.
     let facts = card.facts();
     let to_ns = pending.close_ns + ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
-    let after = card.series.span(to_ns, u64::MAX, 1, 1);
-    let beyond =
-        after.iter().filter(|point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns)).count();
-    reached && beyond >= 2
+    let after = card.series.span(to_ns, to_ns, 1, ENOUGH);
+    let is_beyond = |point: &Point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns);
+    let first = after.iter().position(is_beyond).unwrap_or(after.len());
+    reached && after.get(first..).is_some_and(estimate::is_pinned)
 }
 
 /// Whether the card's curve reaches the window's end.

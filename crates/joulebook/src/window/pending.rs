@@ -74,10 +74,11 @@ impl Pending {
     }
 
     fn is_settled_on(&self, card: &Card) -> bool {
-        // A card that is not being read now has nothing to wait for.
+        // A window that is still open has only the answer at once, and a card that is not being read
+        // now has nothing to wait for.
         let unread =
             card.series.newest().is_none() && card.health.polls.load(Ordering::Relaxed) > 0;
-        unread || answer::is_settled(self, card, now_ns() > self.deadline_ns(card))
+        !self.closed || unread || answer::is_settled(self, card, now_ns() > self.deadline_ns(card))
     }
 
     fn best(&self) -> Measurement {
