@@ -94,6 +94,46 @@ fn no_child_outlives_a_parent_that_was_killed() {
 }
 
 #[test]
+fn rows_that_waited_for_a_stopped_reader_stand_at_their_own_time() {
+    if let Some(tool) = env::var_os(CHILD) {
+        let program = joulebook::smi::Program::at(tool);
+        let feed = joulebook::smi::Feed::start(&program, joulebook::smi::PERIOD).unwrap();
+        let card = feed.cards().unwrap().remove(0);
+        let mut reader = joulebook::smi::SmiCard::open(&feed, &card);
+        println!("ready");
+        let mut taken = Vec::new();
+        while taken.len() < 50 {
+            // The poll that it was stopped in may find its time over.
+            if reader.read().is_ok() {
+                taken.push(reader.taken_ns().unwrap());
+            }
+        }
+        let apart = taken.windows(2).map(|pair| pair[1] - pair[0]);
+        println!("longest {}", apart.max().unwrap());
+        return;
+    }
+    let bench = scenario("card 0");
+    let name = "rows_that_waited_for_a_stopped_reader_stand_at_their_own_time";
+    let mut reader = another(name, &bench);
+    let mut lines = BufReader::new(reader.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("ready")));
+    thread::sleep(Duration::from_millis(500));
+    let signal = |name: &str| {
+        let kill = Command::new("kill").args([name, &reader.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+    };
+    signal("-STOP");
+    let stopped = Duration::from_secs(3);
+    thread::sleep(stopped);
+    signal("-CONT");
+    let longest = lines.find_map(|line| line.strip_prefix("longest ")?.parse::<u64>().ok());
+    assert!(reader.wait().unwrap().success());
+    let longest = Duration::from_nanos(longest.unwrap());
+    assert_eq!(bench.calls().len(), 1, "the tool was not taken for hung");
+    assert!(longest < stopped / 2, "stamped on arrival, {longest:?} would lie between two rows");
+}
+
+#[test]
 fn a_program_ends_when_it_wants_to_though_the_tool_hangs() {
     if let Some(tool) = env::var_os(CHILD) {
         let program = joulebook::smi::Program::at(tool);

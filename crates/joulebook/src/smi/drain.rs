@@ -224,9 +224,11 @@ impl<'a> Text<'a> {
 
     /// Takes the whole lines.
     fn lines(&mut self) {
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
-            self.line(&String::from_utf8_lossy(&line));
+        if let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') {
+            let whole: Vec<u8> = self.rest.drain(..=end).collect();
+            for line in whole.split(|byte| *byte == b'\n') {
+                self.line(&String::from_utf8_lossy(line));
+            }
         }
         if self.rest.len() > LONGEST_LINE {
             self.rest.clear();

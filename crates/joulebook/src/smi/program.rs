@@ -129,7 +129,11 @@ impl Running {
             PollFd::from_borrowed_fd(self.output.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
         ];
-        let ready = poll(&mut watched, Some(&timespec(wait)));
+        let mut ready = poll(&mut watched, Some(&timespec(wait)));
+        if ready == Err(rustix::io::Errno::INTR) {
+            // We may have been stopped for long: what came meanwhile has not come late.
+            ready = poll(&mut watched, Some(&timespec(Duration::ZERO)));
+        }
         let [output, stop] = watched.each_ref().map(PollFd::revents);
         match ready {
             _ if !stop.is_empty() => News::Stopped,
