@@ -6,7 +6,7 @@
 //! the lab's) and compares both answers, at once and settled, with the exact integral. The same
 //! seed gives the same figures on every machine.
 //!
-//! Windows never overlap, and a second or more lies between two, so that a step window is alone on
+//! Windows never overlap, and a second and a half or more lies between two, so that a step window is alone on
 //! its card and a burst window is one on a card that is never at rest.
 
 mod draw;
@@ -131,8 +131,9 @@ pub fn measure(cell: Cell, windows: u32, seed: u64) -> Accuracy {
     let mut stamps_ns = Vec::new();
     for (number, span) in timeline.windows().iter().copied().enumerate() {
         if cell.polls == Polls::Unprobed {
-            // Any phase of the polls against window and publishes is as likely as any other.
-            recorder.run_until(span.open_ns - UNPROBED_GAP_NS - draw.below(UNPROBED_GAP_NS));
+            // Any phase of the polls against window and publishes is as likely as any other; the
+            // one poll that comes early to that end is over well before the window.
+            recorder.run_until(span.open_ns - 900 * MS - draw.below(UNPROBED_GAP_NS));
             recorder.shift(1 + draw.below(UNPROBED_GAP_NS - 1));
         }
         let truth_j = timeline.truth_j(span);

@@ -223,7 +223,7 @@ impl Outcome<'_> {
                 significant(joules)
             ),
             (Some(joules), _) => format!(
-                "{STRONG}{} J{STRONG:#} above idle{} = {} Wh, in {seconds}",
+                "{STRONG}{} J{STRONG:#} above idle{} ({} Wh), in {seconds}",
                 significant(joules),
                 self.bound(),
                 significant(joules / 3600.0)
