@@ -25,6 +25,7 @@ pub mod reader;
 mod recorder;
 pub mod replay;
 mod signal;
+pub mod smi;
 pub mod tenancy;
 mod window;
 

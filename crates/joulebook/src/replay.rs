@@ -11,7 +11,7 @@
 //! Refused: units that are not known, rows whose time goes back, several cards that the rows do
 //! not tell apart, and epoch seconds against stamps whose zone nobody has given.
 
-mod cell;
+pub(crate) mod cell;
 mod choose;
 mod error;
 mod frozen;
@@ -21,8 +21,8 @@ mod model;
 mod reader;
 mod recording;
 pub mod smi;
-mod stamp;
-mod text;
+pub(crate) mod stamp;
+pub(crate) mod text;
 mod track;
 mod warning;
 

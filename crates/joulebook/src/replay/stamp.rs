@@ -131,7 +131,7 @@ pub(super) fn decimal_ns(text: &str) -> Option<u64> {
 }
 
 /// `YYYY/MM/DD HH:MM:SS.mmm` (dashes and a `T` will do too), counted as if it were UTC, ns.
-pub(super) fn civil_ns(text: &str) -> Option<u64> {
+pub(crate) fn civil_ns(text: &str) -> Option<u64> {
     let (date, time) = text.trim().split_once([' ', 'T'])?;
     let [year, month, day] = parts(date, ['/', '-'])?;
     let (time, fraction) = time.trim().split_once('.').unwrap_or((time.trim(), "0"));
