@@ -260,7 +260,7 @@ def report(found, background):
     print("CPU time of the other threads of each tool's process\n")
     table(["tool", *(f"counter each {period_ms} ms" for period_ms in PERIODS_MS)],
           [[label(tool, "background").removesuffix(", background"),
-            *(f"{took['background_ns'] / took['seconds'] / 1e3:.0f} µs a second"
+            *(f"{max(0, took['background_ns'] / took['seconds'] / 1e3):.0f} µs a second"
               for took in (background[period_ms, tool] for period_ms in PERIODS_MS))]
            for tool in [*TOOLS, "unprobed", "probed"]])
 
