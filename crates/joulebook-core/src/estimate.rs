@@ -207,7 +207,8 @@ impl Facts {
     }
 
     /// An estimate whose bound is no wider than what physics allows: a card draws between its
-    /// deepest idle and its ceiling.
+    /// deepest idle and its ceiling. A figure outside of that shows that the limits are not the
+    /// card's, and then they bound nothing.
     fn estimate(
         &self,
         rule: Rule,
@@ -218,9 +219,12 @@ impl Facts {
         flags: Flags,
     ) -> Estimate {
         let (least, most) = (self.deepest_w * span.seconds(), self.ceiling_w * span.seconds());
-        let bound_j = bound_j.min((gross_j - least).abs().max((most - gross_j).abs()));
+        let is_possible = (least..=most).contains(&gross_j);
+        let bound_j =
+            if is_possible { bound_j.min((gross_j - least).max(most - gross_j)) } else { bound_j };
+        let (low_j, high_j) = (gross_j - bound_j, gross_j + bound_j);
         let range_j =
-            ((gross_j - bound_j).max(least).min(most), (gross_j + bound_j).min(most).max(least));
+            if is_possible { (low_j.max(least), high_j.min(most)) } else { (low_j, high_j) };
         Estimate { rule, gross_j, bound_j, range_j, samples, bridged_j: 0.0, flags }
     }
 }

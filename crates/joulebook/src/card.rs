@@ -189,7 +189,11 @@ impl Card {
         };
         Facts {
             ceiling_w: ceiling(&device).watts(),
-            deepest_w: self.profile.floor(device.scope, false).map_or(0.0, |floor| floor.watts),
+            // A measured floor is a median: the card may draw a little less.
+            deepest_w: self
+                .profile
+                .floor(device.scope, false)
+                .map_or(0.0, |floor| (floor.watts - floor.spread_watts).max(0.0)),
             poll_gap_s: gap_ns as f64 / SECOND,
             period_s,
             lag_s: lag.value,
