@@ -32,7 +32,7 @@ mod window;
 pub use card::{Card, Cost};
 pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
-pub use meter::{Meter, MeterError, profile_of, release};
+pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release};
 pub use node::{Idle, Node};
 pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};
 pub use recorder::{Settings, record};

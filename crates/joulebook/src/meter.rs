@@ -6,6 +6,7 @@
 
 mod choose;
 mod error;
+mod state;
 
 use std::{
     fmt,
@@ -15,6 +16,7 @@ use std::{
 pub use choose::{profile_of, release};
 pub use error::MeterError;
 use joulebook_core::{Fault, Flags, Source};
+pub use state::{fits, probe_node};
 
 use crate::{
     card::Card,

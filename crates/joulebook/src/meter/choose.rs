@@ -81,16 +81,16 @@ fn by_program(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterEr
 }
 
 /// The cards a node means.
-struct Chosen {
+pub(super) struct Chosen {
     /// Each once, in the node's order.
-    uuids: Vec<String>,
+    pub(super) uuids: Vec<String>,
     /// Only a slice of one was asked for.
     slice: bool,
     warnings: Vec<String>,
 }
 
 impl Chosen {
-    fn of(node: &Node, listed: Vec<identity::Card>) -> Result<Self, MeterError> {
+    pub(super) fn of(node: &Node, listed: Vec<identity::Card>) -> Result<Self, MeterError> {
         let environment = CudaEnvironment {
             visible_devices: env::var("CUDA_VISIBLE_DEVICES").ok(),
             device_order: env::var("CUDA_DEVICE_ORDER").ok(),
