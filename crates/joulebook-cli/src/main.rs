@@ -1,12 +1,28 @@
 //! The program `joulebook`.
-mod command {
-    pub mod demo;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod command;
+
+/// What a command, a process or a recording cost in joules.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
 }
-#[derive(clap::Parser)]
-struct P {
-    #[command(flatten)]
-    a: command::demo::Arguments,
+
+#[derive(Subcommand)]
+enum Command {
+    Demo(command::demo::Arguments),
+    Read(command::read::Arguments),
 }
-fn main() -> anyhow::Result<std::process::ExitCode> {
-    command::demo::run(&<P as clap::Parser>::parse().a)
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::Demo(arguments) => command::demo::run(&arguments),
+        Command::Read(arguments) => command::read::run(arguments),
+    }
 }

@@ -16,7 +16,7 @@ mod alone;
 mod curve;
 mod gauge;
 
-pub use alone::{Neighbours, alone};
+pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
 pub use gauge::gauge;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,9 @@ pub fn raw(
     let inside = |point: &&Point| point.at_ns > opening.at_ns && point.at_ns <= closing.at_ns;
     let samples = between.iter().filter(inside).count() as u64;
     let flags = between.iter().filter(inside).fold(Flags::NONE, |all, point| all | point.flags);
-    if let Some(missing) = curve.gap_in(opening.at_ns, closing.at_ns, flags, samples) {
+    let lag_ns = (facts.lag_s * 1e9) as u64;
+    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
+    if let Some(missing) = curve.gap_in(open_ns, close_ns, flags, samples) {
         return Err(missing);
     }
     if closing.at_ns <= opening.at_ns {

@@ -7,16 +7,12 @@
 //!
 //! Written by hand because no kept crate offers a single-writer ring with a search by time.
 
-#[cfg(loom)]
-use loom::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering, fence},
-};
+use std::sync::Arc;
 #[cfg(not(loom))]
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering, fence},
-};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::flags::Flags;
 
@@ -35,9 +31,12 @@ pub struct Point {
     pub flags: Flags,
 }
 
-/// A slot: time apart from the rest, so that a search touches one dense array.
+/// A slot: half a cache line and never across two, so that a search that guesses well and the copy
+/// that follows it touch the same one.
 #[derive(Debug)]
+#[repr(align(32))]
 struct Slot {
+    at_ns: AtomicU64,
     energy_uj: AtomicU64,
     power_uw: AtomicU64,
     meta: AtomicU64,
@@ -46,7 +45,6 @@ struct Slot {
 /// The shared ring. Made by [`ring`]; cheap to read from any thread.
 #[derive(Debug)]
 pub struct Ring {
-    times: Box<[AtomicU64]>,
     slots: Box<[Slot]>,
     /// Points ever pushed; point `i` lives in slot `i & mask`.
     head: AtomicU64,
@@ -76,9 +74,9 @@ pub enum Found {
 pub fn ring(capacity: usize) -> (Writer, Arc<Ring>) {
     let capacity = capacity.max(2).next_power_of_two();
     let ring = Arc::new(Ring {
-        times: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
         slots: (0..capacity)
             .map(|_| Slot {
+                at_ns: AtomicU64::new(0),
                 energy_uj: AtomicU64::new(0),
                 power_uw: AtomicU64::new(0),
                 meta: AtomicU64::new(0),
@@ -94,12 +92,11 @@ impl Writer {
     /// Appends a point; its time must not be before the newest one's.
     pub fn push(&mut self, point: Point) {
         let ring = &*self.ring;
-        let at = (self.head & ring.mask) as usize;
-        if let (Some(time), Some(slot)) = (ring.times.get(at), ring.slots.get(at)) {
+        if let Some(slot) = ring.slot(self.head) {
             // Whoever sees one of the words below also sees the head that was stored before them,
             // and so learns that this slot's old point is gone.
             fence(Ordering::Release);
-            time.store(point.at_ns, Ordering::Relaxed);
+            slot.at_ns.store(point.at_ns, Ordering::Relaxed);
             slot.energy_uj.store(point.energy_uj, Ordering::Relaxed);
             slot.power_uw.store(point.power_uw, Ordering::Relaxed);
             let meta = u64::from(point.uncertainty_ns) << 32 | u64::from(point.flags.bits());
@@ -132,9 +129,8 @@ impl Ring {
         if index >= self.pushed() {
             return None;
         }
-        let at = (index & self.mask) as usize;
-        let (time, slot) = (self.times.get(at)?, self.slots.get(at)?);
-        let at_ns = time.load(Ordering::Relaxed);
+        let slot = self.slot(index)?;
+        let at_ns = slot.at_ns.load(Ordering::Relaxed);
         let energy_uj = slot.energy_uj.load(Ordering::Relaxed);
         let power_uw = slot.power_uw.load(Ordering::Relaxed);
         let meta = slot.meta.load(Ordering::Relaxed);
@@ -229,8 +225,11 @@ impl Ring {
     }
 
     fn time(&self, index: u64) -> u64 {
-        let at = (index & self.mask) as usize;
-        self.times.get(at).map_or(0, |time| time.load(Ordering::Relaxed))
+        self.slot(index).map_or(0, |slot| slot.at_ns.load(Ordering::Relaxed))
+    }
+
+    fn slot(&self, index: u64) -> Option<&Slot> {
+        self.slots.get((index & self.mask) as usize)
     }
 }
 

@@ -129,9 +129,14 @@ fn is_at_rest(points: &[Point], rest_w: f64) -> bool {
 }
 
 fn is_quiet_run(points: &[Point], rest_w: f64) -> bool {
+    is_pinned(points) && is_at_rest(points, rest_w)
+}
+
+/// Whether the length of a run of ticks is known well enough for it to be shown quiet. With short
+/// ticks that takes more than one.
+pub fn is_pinned(points: &[Point]) -> bool {
     run(points)
         .is_some_and(|(_, length_s)| length_uncertainty(points, length_s) <= WORST_UNCERTAINTY)
-        && is_at_rest(points, rest_w)
 }
 
 /// How uncertain the length of a run of ticks is, as a share of it.

@@ -164,10 +164,17 @@ impl<'a> Curve<'a> {
         Some(self.known(from_ns, to_ns, missing))
     }
 
-    /// Adds the energy of the whole ticks between two instants as the lower bound.
+    /// Adds the energy of the whole ticks that surely lie between two instants (lag added), however
+    /// late the publishes are, as the lower bound.
     fn known(&self, from_ns: u64, to_ns: u64, missing: Missing) -> Missing {
-        let mut inside =
-            self.points.iter().filter(|point| point.at_ns >= from_ns && point.at_ns <= to_ns);
+        let Facts { lag_s, lag_uncertainty_s, .. } = *self.facts;
+        let later_ns = (lag_uncertainty_s * 1e9) as u64;
+        let sooner_ns = (lag_uncertainty_s.min(lag_s) * 1e9) as u64;
+        let mut inside = self.points.iter().filter(|point| {
+            let uncertainty_ns = u64::from(point.uncertainty_ns);
+            point.at_ns >= from_ns.saturating_add(later_ns + uncertainty_ns)
+                && point.at_ns.saturating_add(sooner_ns + uncertainty_ns) <= to_ns
+        });
         let first = inside.next();
         let last = inside.next_back();
         let lower_bound_j = first.zip(last).map(|(first, last)| joules(*first, *last));

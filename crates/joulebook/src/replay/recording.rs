@@ -6,7 +6,7 @@ use joulebook_core::{
     Fault, Flags, Measurement, Power, Scope, Source, Tenancy,
     estimate::{Estimate, Estimated, Missing, Span},
     grade::{Context, Hint, combine, grade},
-    register::{DEFAULT_CEILING, Kind},
+    register::Kind,
 };
 
 use super::{
@@ -305,9 +305,4 @@ fn device(place: usize, name: &CardName, rows: &[Row], options: &Options) -> Dev
         limit: limit.or(options.limit),
         consumer: false,
     }
-}
-
-/// What is taken for the most a card can draw when no limit is known.
-pub(super) const fn assumed_ceiling() -> Power {
-    DEFAULT_CEILING
 }

@@ -30,6 +30,8 @@ const AVERAGED_S: f64 = 1.0;
 /// The update period of the slower sensors: a reading that shows anew at each of rarer polls is
 /// still a mean over no more than this.
 const SLOWEST_S: f64 = 0.1;
+/// What is allowed above the highest reading where no limit can be believed.
+const OVER_HIGHEST: f64 = 1.5;
 /// How late readings show, at least, when nothing is known of it.
 const LEAST_LAG_S: f64 = 0.1;
 
@@ -112,8 +114,7 @@ impl Track {
         let averaging_ns = averaging_s.map(|seconds| (seconds * SECOND) as u64);
         let device = Device { register: Kind::Gauge { averaging_ns }, ..device };
         let facts = Facts {
-            // A card cannot draw less than it was seen to draw.
-            ceiling_w: ceiling(&device).watts().max(range_w.1),
+            ceiling_w: ceiling_w(&device, range_w.1),
             deepest_w: told.floor_w.min(range_w.0),
             poll_gap_s,
             period_s,
@@ -224,6 +225,12 @@ fn averaging(shows: Shows, sensor: Option<Sensor>, period_s: f64) -> (Option<f64
             ((period_s > AVERAGED_S).then_some(AVERAGED_S), true)
         }
     }
+}
+
+/// The most the card can draw, W. A limit that its own readings contradict is none.
+fn ceiling_w(device: &Device, most_w: f64) -> f64 {
+    let limited_w = ceiling(device).watts();
+    if most_w <= limited_w { limited_w } else { OVER_HIGHEST * most_w }
 }
 
 /// The power of a reading that a card can have.

@@ -212,8 +212,8 @@ impl fmt::Display for Warning {
             ),
             Self::CeilingAssumed { card, watts } => write!(
                 to,
-                "no power limit of {card} is known: bounds allow it {watts} W; --limit W, or a \
-                 column power.limit, makes them narrower"
+                "no power limit of {card} is known, or its readings pass it: bounds allow \
+                 {watts:.0} W; --limit W, or a column power.limit, makes them narrower"
             ),
             Self::WindowsBelowResolution { windows, of, column, seconds } => write!(
                 to,

@@ -263,13 +263,14 @@ pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> b
     if out_of_time || !card.is_counter() || pending.overlapped || pending.child {
         return reached || out_of_time;
     }
-    // The rule alone wants one quiet tick after the window, where it can hold at all.
+    // The rule alone wants quiet ticks after the window that are long enough to be shown quiet,
+    // where it can hold at all: one of 100 ms is, one of 20 ms is not.
     let facts = card.facts();
     let to_ns = pending.close_ns + ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
     let after = card.series.span(to_ns, to_ns, 1, ENOUGH);
-    let beyond =
-        after.iter().filter(|point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns)).count();
-    reached && beyond >= 2
+    let is_beyond = |point: &Point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns);
+    let first = after.iter().position(is_beyond).unwrap_or(after.len());
+    reached && after.get(first..).is_some_and(estimate::is_pinned)
 }
 
 /// Whether the card's curve reaches the window's end.

@@ -2,7 +2,7 @@
 
 use joulebook_core::{Flags, estimate::Span};
 
-use super::{Answer, Ask, Recording, Refused, Track, Warning, assumed_ceiling};
+use super::{Answer, Ask, Recording, Refused, Track, Warning};
 
 /// Rows that the parser has left out.
 pub(super) fn refused(refused: &[Refused], warnings: &mut Vec<Warning>) {
@@ -24,9 +24,13 @@ impl Recording {
                 let column = if several { format!("{label}, {name}") } else { name.clone() };
                 self.say_of(track, &column, &mut said);
             }
-            if card.tracks.first().is_some_and(|track| track.device.limit.is_none()) {
-                let watts = assumed_ceiling().watts();
-                said.push(Warning::CeilingAssumed { card: label, watts });
+            let believed = |track: &Track| {
+                let limit = track.device.limit;
+                limit.is_some_and(|limit| track.range_w.1 <= limit.watts() * 1.1)
+            };
+            if let Some(track) = card.tracks.iter().find(|track| !believed(track)) {
+                let watts = track.facts.ceiling_w;
+                merge(&mut said, Warning::CeilingAssumed { card: label, watts });
             }
         }
         self.warnings.extend(said);
@@ -73,10 +77,11 @@ impl Recording {
             });
         }
         let seconds = track.resolution_s();
+        let column = track.channel.name.clone();
         if track.assumed {
-            said.push(Warning::WindowAssumed { column: column(), seconds });
+            merge(said, Warning::WindowAssumed { column, seconds });
         } else if seconds >= 1.0 {
-            said.push(Warning::Averaged { column: column(), seconds });
+            merge(said, Warning::Averaged { column, seconds });
         }
     }
 
@@ -116,6 +121,35 @@ impl Recording {
         };
         windows.len() - windows.iter().filter(inside).count()
     }
+}
+
+/// Adds a warning; one that has been given already for another column or card gets its name.
+fn merge(said: &mut Vec<Warning>, warning: Warning) {
+    let add = |names: &mut String, name: &str| {
+        if !names.split(", ").any(|known| known == name) {
+            names.push_str(", ");
+            names.push_str(name);
+        }
+    };
+    let close = |one: f64, other: f64| (one - other).abs() < 5e-4;
+    for known in said.iter_mut() {
+        match (known, &warning) {
+            (
+                Warning::WindowAssumed { column, seconds },
+                Warning::WindowAssumed { column: name, seconds: other },
+            )
+            | (
+                Warning::Averaged { column, seconds },
+                Warning::Averaged { column: name, seconds: other },
+            )
+            | (
+                Warning::CeilingAssumed { card: column, watts: seconds },
+                Warning::CeilingAssumed { card: name, watts: other },
+            ) if close(*seconds, *other) => return add(column, name),
+            _ => {}
+        }
+    }
+    said.push(warning);
 }
 
 /// The longest of some stretches, s.

@@ -1,0 +1,167 @@
+use std::{thread, time::Duration};
+
+use joulebook::{
+    Method, Tenancy,
+    core::{Flags, estimate::Rule},
+};
+
+use super::bench::{Bench, Moment, REST_W, block_on, holds};
+
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_window_and_its_stages_are_charged_what_they_drew() {
+    let bench = Bench::new();
+    let (opened, mut window) = Moment::of(|| bench.meter().open());
+    bench.works(400.0, 150);
+    let (first, ()) = Moment::of(|| window.mark("prefill"));
+    bench.works(250.0, 200);
+    let (second, ()) = Moment::of(|| window.mark("decode"));
+    bench.works(100.0, 100);
+    let (third, ()) = Moment::of(|| window.mark("prefill"));
+    bench.works(300.0, 50);
+    let (closed, pending) = Moment::of(|| window.close());
+
+    let settled = pending.settle(LONG);
+    assert_eq!((settled.method, settled.settled), (Method::Sampled, true), "{settled:?}");
+    assert_eq!((settled.backend, settled.tenancy), ("simulated", Tenancy::Alone));
+    assert!(matches!(settled.rule, Some(Rule::Alone | Rule::Shared)));
+    holds(&bench, &settled, opened, closed);
+    let joules = settled.gross_joules.unwrap() - REST_W * settled.seconds;
+    assert!((settled.joules.unwrap() - joules).abs() < 1e-9);
+    assert!(settled.polls > 0 && settled.samples > 0);
+
+    // In the order of their first mark; the second prefill adds to the first.
+    let names: Vec<&str> = settled.stages.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["prefill", "decode"]);
+    let (prefill, decode) = (&settled.stages[0].1, &settled.stages[1].1);
+    holds(&bench, decode, first, second);
+    let truth_j = bench.truth_j(opened.after_ns, first.before_ns)
+        + bench.truth_j(second.after_ns, third.before_ns);
+    let error_j = (prefill.gross_joules.unwrap() - truth_j).abs();
+    assert!(error_j <= prefill.bound_joules.unwrap() + 1.0, "{truth_j} J is not {prefill:?}");
+    assert!(prefill.seconds >= 0.25 && decode.seconds >= 0.2);
+    // What followed the last mark is in no stage.
+    assert!(prefill.seconds + decode.seconds < settled.seconds);
+
+    let at_once = pending.now();
+    assert_eq!((at_once.settled, at_once.rule), (false, Some(Rule::Raw)));
+    holds(&bench, &at_once, opened, closed);
+}
+
+#[test]
+fn a_future_is_ready_when_the_window_has_settled() {
+    let bench = Bench::new();
+    let (opened, window) = Moment::of(|| bench.meter().open());
+    bench.works(400.0, 60);
+    let (closed, pending) = Moment::of(|| window.close());
+    let settled = block_on(pending);
+    assert!(settled.settled, "{settled:?}");
+    holds(&bench, &settled, opened, closed);
+}
+
+#[test]
+fn a_child_takes_nothing_from_its_parent() {
+    let bench = Bench::new();
+    let (opened, window) = Moment::of(|| bench.meter().open());
+    bench.works(400.0, 60);
+    let (child_opened, child) = Moment::of(|| window.child());
+    bench.works(300.0, 100);
+    let (child_closed, child) = Moment::of(|| child.close());
+    bench.works(400.0, 60);
+    let (closed, window) = Moment::of(|| window.close());
+    let (window, child) = (window.settle(LONG), child.settle(LONG));
+    assert!(!window.flags.contains(Flags::OVERLAP) && !child.flags.contains(Flags::OVERLAP));
+    holds(&bench, &window, opened, closed);
+    holds(&bench, &child, child_opened, child_closed);
+}
+
+#[test]
+fn siblings_share_what_they_overlap_and_at_once_each_is_charged_whole() {
+    let bench = Bench::new();
+    let meter = bench.meter();
+    let (a_opened, a) = Moment::of(|| meter.open());
+    bench.works(400.0, 100);
+    let (b_opened, b) = Moment::of(|| meter.clone().open());
+    // As a part of a window that shares, a child shares.
+    let child = b.child();
+    bench.works(400.0, 100);
+    let child = child.close();
+    let (a_closed, a) = Moment::of(|| a.close());
+    bench.works(400.0, 100);
+    let (b_closed, b) = Moment::of(|| b.close());
+
+    let whole = [a.now(), b.now()];
+    assert!(whole.iter().all(|at_once| at_once.flags.contains(Flags::OVERLAP)), "{whole:?}");
+    holds(&bench, &whole[0], a_opened, a_closed);
+    holds(&bench, &whole[1], b_opened, b_closed);
+
+    let (a, b, child) = (a.settle(LONG), b.settle(LONG), child.settle(LONG));
+    assert!(a.flags.contains(Flags::OVERLAP) && b.flags.contains(Flags::OVERLAP));
+    let sum_j = a.gross_joules.unwrap() + b.gross_joules.unwrap();
+    let truth_j = bench.truth_j(a_opened.after_ns, b_closed.before_ns);
+    let bound_j = a.bound_joules.unwrap() + b.bound_joules.unwrap();
+    assert!((sum_j - truth_j).abs() <= bound_j, "{sum_j} J of {truth_j} J: {a:?}, {b:?}");
+    // 200 ms each, of which 100 ms shared: far from the whole.
+    assert!(a.gross_joules.unwrap() < whole[0].gross_joules.unwrap() * 0.95, "{a:?}");
+    assert!(child.gross_joules.unwrap() < b.gross_joules.unwrap(), "{child:?} in {b:?}");
+}
+
+#[test]
+fn an_open_window_says_how_it_stands_and_goes_on() {
+    let bench = Bench::new();
+    let (opened, window) = Moment::of(|| bench.meter().open());
+    bench.works(400.0, 100);
+    let (asked, so_far) = Moment::of(|| window.so_far());
+    let so_far = so_far.settle(LONG);
+    assert!(!so_far.settled);
+    holds(&bench, &so_far, opened, asked);
+    bench.works(400.0, 100);
+    let (closed, pending) = Moment::of(|| window.close());
+    let settled = pending.settle(LONG);
+    assert!(settled.settled && settled.seconds > so_far.seconds);
+    assert!(!settled.flags.contains(Flags::OVERLAP), "its own look is no other window");
+    holds(&bench, &settled, opened, closed);
+}
+
+#[test]
+fn a_window_that_is_dropped_has_closed() {
+    let bench = Bench::new();
+    let meter = bench.meter();
+    drop(meter.open());
+    drop(meter.open().child());
+    bench.pass(5);
+    let window = meter.open();
+    bench.works(400.0, 60);
+    assert!(!window.close().now().flags.contains(Flags::OVERLAP));
+}
+
+#[test]
+fn a_sync_that_panics_closes_the_window_and_its_time_belongs_to_it() {
+    let bench = Bench::new();
+    let meter = bench.meter().with_sync(|| {
+        thread::sleep(Duration::from_millis(80));
+        panic!("the device is gone");
+    });
+    let (opened, window) = Moment::of(|| meter.open());
+    bench.draws(400.0);
+    let (closed, pending) = Moment::of(|| window.close());
+    bench.draws(REST_W);
+    let settled = pending.settle(LONG);
+    assert!(settled.seconds >= 0.08, "{settled:?}");
+    assert_eq!(settled.method, Method::Sampled);
+    // The close itself took the time of the sync, so only its end is known.
+    let end = Moment { before_ns: closed.after_ns, ..closed };
+    holds(&bench, &settled, opened, end);
+}
+
+#[test]
+fn a_timeout_gives_the_answer_at_once() {
+    let bench = Bench::new();
+    let window = bench.meter().open();
+    bench.works(400.0, 60);
+    let pending = window.close();
+    let now = pending.settle(Duration::ZERO);
+    assert!(now.settled || now.rule == Some(Rule::Raw), "{now:?}");
+    assert!(pending.settle(LONG).settled);
+}
