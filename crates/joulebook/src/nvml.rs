@@ -28,4 +28,4 @@ pub use driver::{Driver, LIBRARY_VARIABLE};
 pub use fault::{LoadError, explain};
 pub use gauge::{NvmlGauge, PowerField};
 pub use state::{CardState, Fit, fits, state};
-pub use tenants::{NvmlTenants, PidNamespace};
+pub use tenants::{NvmlTenants, PidNamespace, Seen, known_mib};

@@ -17,7 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 pub use compare::Ratio;
 use joulebook_core::Fault;
-pub use judge::{Finding, Verdict};
+pub use judge::{Finding, Verdict, compared};
 pub use publish::Renewal;
 use serde::{Serialize, Serializer};
 use watch::{CounterWatch, GaugeWatch};
