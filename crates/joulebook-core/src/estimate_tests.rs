@@ -254,6 +254,20 @@ fn alone_says_nothing_in_doubt() {
 }
 
 #[test]
+fn short_ticks_are_pinned_together_and_not_one_by_one() {
+    let run = |ticks: u64, tick_ms: u64| {
+        let point = |number| Point {
+            at_ns: number * tick_ms * MS,
+            uncertainty_ns: 1_100_000,
+            ..Point::default()
+        };
+        is_pinned(&(0..=ticks).map(point).collect::<Vec<_>>())
+    };
+    assert!(run(1, 100) && !run(1, 20) && run(2, 20));
+    assert!(!run(0, 100) && !is_pinned(&[]));
+}
+
+#[test]
 fn alone_needs_a_floor_that_fits_and_no_sibling() {
     let points = Truth::step(1030, 1035, 330.0).published(1400, 0);
     let facts = facts();

@@ -294,6 +294,11 @@ impl GaugeTrack {
         Self { gap_ns, ..Self::default() }
     }
 
+    /// The polling gap learnt later, ns.
+    pub fn learn(&mut self, gap_ns: u64) {
+        self.gap_ns = gap_ns;
+    }
+
     /// One good reading; its point goes into `writer` with `marks` added. Readings in time order:
     /// one that stands before the last is refused.
     pub fn reading(

@@ -17,8 +17,10 @@ pub mod clock;
 pub mod control;
 pub mod driver;
 pub mod load;
+pub mod machine;
 pub mod scenario;
 pub mod simulated;
+pub mod smi;
 
 pub use clock::Clock;
 pub use load::{Live, LiveLoad, Load};

@@ -180,7 +180,9 @@ impl Card {
         let (quantum_j, averaging_s) = match device.register {
             Kind::Counter { quantum, .. } => (quantum.joules(), None),
             // NVIDIA's sensors that do not average over a second average over their update period.
-            Kind::Gauge { averaging_ns: None } if device.backend == Backend::NvmlPower => {
+            Kind::Gauge { averaging_ns: None }
+                if matches!(device.backend, Backend::NvmlPower | Backend::SmiSampler) =>
+            {
                 (0.0, Some(self.update_s()))
             }
             Kind::Gauge { averaging_ns } => (0.0, averaging_ns.map(|ns| ns as f64 / SECOND)),

@@ -159,7 +159,6 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     // A gauge that shows one value all the while has been updated to it at least once.
     let readings = polls.saturating_sub(repeated.count() as u64).max(polls.min(1));
     let few = NoFloor::TooFew { readings };
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err(few) };
     let breaks = points.iter().skip(1).fold(Flags::NONE, |flags, point| flags | point.flags);
     let broken = Flags::GAP | Flags::BRIDGED | Flags::COUNTER_FROZEN;
     if breaks.intersects(broken) {
@@ -170,15 +169,15 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     if polls < FEWEST_READINGS {
         return Err(few);
     }
+    let points = sharpest(points);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err(few) };
     let mean = Mean::of(first, last).ok_or(few)?;
     let limit_w = (mean.watts * STEADY_SHARE).max(STEADY_W);
     let ticks = points.windows(2).filter_map(|pair| Mean::of(pair.first()?, pair.last()?));
-    let stretches = stretches(points);
+    let stretches = stretches(&points);
     let mut spread_w: f64 = 0.0;
     for part in ticks.chain(stretches.iter().copied()) {
-        // Beyond what the instants of its ends leave open.
-        let strayed_w = (part.watts - mean.watts).abs() - part.watts * part.timing;
-        spread_w = spread_w.max(strayed_w);
+        spread_w = spread_w.max(part.low_w - mean.watts).max(mean.watts - part.high_w);
     }
     if spread_w > limit_w {
         return Err(NoFloor::Unsteady { watts: mean.watts, strayed_w: spread_w, limit_w });
@@ -186,21 +185,37 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     Ok(Steady { watts: mean.watts, spread_w, seconds: mean.seconds, readings })
 }
 
+/// The points whose instants are known closely; energy is cumulative, so the others may be left
+/// out.
+fn sharpest(points: &[Point]) -> Vec<Point> {
+    let mut widths: Vec<u32> = points.iter().map(|point| point.uncertainty_ns).collect();
+    widths.sort_unstable();
+    let close_ns = widths.get(widths.len() / 2).map_or(u32::MAX, |ns| ns.saturating_mul(2));
+    points.iter().filter(|point| point.uncertainty_ns <= close_ns).copied().collect()
+}
+
 /// Mean power between two points.
 #[derive(Clone, Copy, Debug)]
 struct Mean {
     watts: f64,
     seconds: f64,
-    /// Relative uncertainty by the points' instants.
-    timing: f64,
+    /// The least and the most that it can be, by the points' instants.
+    low_w: f64,
+    high_w: f64,
 }
 
 impl Mean {
     fn of(from: &Point, to: &Point) -> Option<Self> {
         let nanoseconds = to.at_ns.checked_sub(from.at_ns).filter(|ns| *ns > 0)? as f64;
         let joules = to.energy_uj.saturating_sub(from.energy_uj) as f64 / 1e6;
-        let timing = (f64::from(from.uncertainty_ns) + f64::from(to.uncertainty_ns)) / nanoseconds;
-        Some(Self { watts: joules * 1e9 / nanoseconds, seconds: nanoseconds / 1e9, timing })
+        let open = f64::from(from.uncertainty_ns) + f64::from(to.uncertainty_ns);
+        let watts_over = |nanoseconds: f64| joules * 1e9 / nanoseconds;
+        Some(Self {
+            watts: watts_over(nanoseconds),
+            seconds: nanoseconds / 1e9,
+            low_w: watts_over(nanoseconds + open),
+            high_w: if open < nanoseconds { watts_over(nanoseconds - open) } else { f64::INFINITY },
+        })
     }
 }
 

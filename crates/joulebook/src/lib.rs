@@ -27,6 +27,7 @@ pub mod reader;
 mod recorder;
 pub mod replay;
 mod signal;
+pub mod smi;
 pub mod sources;
 pub mod tenancy;
 mod window;

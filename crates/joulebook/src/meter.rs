@@ -1,7 +1,7 @@
 //! A meter: the cards of a node, read once however many windows are open on them.
 //!
 //! What reads a card is decided here, in one place: a working energy counter, else the power gauge,
-//! else nothing. A meter that can read nothing still opens windows, and they say why; measuring
+//! else the program `nvidia-smi`, else nothing. A meter that can read nothing still opens windows, and they say why; measuring
 //! never fails the work it measures.
 
 mod choose;

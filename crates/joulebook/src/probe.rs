@@ -37,6 +37,9 @@ pub const USUAL: Duration = Duration::from_secs(10);
 /// What a probe found of a card.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// The card as the driver describes it.
+    #[serde(skip)]
+    pub card: CardInfo,
     /// The driver's index.
     pub index: u32,
     /// The card's name.
@@ -121,6 +124,8 @@ pub fn probe(driver: &Arc<Driver>, card: &CardInfo, length: Duration) -> Report 
         // Without a counter the gauge alone is watched, for long enough to see its period.
         std::thread::sleep((length / 3).saturating_sub(counter.took));
     }
+    // So that the gauges have seen the counter's last publish go by.
+    std::thread::sleep(Duration::from_millis(50));
     let instant = instant.stop();
     let module = module.map(GaugeWatch::stop);
 
@@ -156,6 +161,7 @@ pub fn probe(driver: &Arc<Driver>, card: &CardInfo, length: Duration) -> Report 
         drawing: instant.mean_watts().is_some_and(|watts| watts > 0.0),
     });
     Report {
+        card: card.clone(),
         index: card.index,
         name: card.name.clone(),
         uuid: card.uuid.clone(),

@@ -21,8 +21,8 @@ mod model;
 mod reader;
 mod recording;
 pub mod smi;
-mod stamp;
-mod text;
+pub(crate) mod stamp;
+pub(crate) mod text;
 mod track;
 mod warning;
 

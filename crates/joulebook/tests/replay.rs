@@ -1,5 +1,13 @@
 //! Recordings: made-up logs with the traps of real ones, real ones where they are at hand, and any
 //! bytes at all.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "the whole file is tests"
+)]
 
 #[path = "replay/made_up.rs"]
 mod made_up;

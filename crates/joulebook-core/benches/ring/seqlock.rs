@@ -50,7 +50,7 @@ impl Ring {
             let [at_ns, energy_uj, power_uw, meta] =
                 slot.words.each_ref().map(|word| word.load(Ordering::Relaxed));
             fence(Ordering::Acquire);
-            if sequence % 2 == 0 && slot.sequence.load(Ordering::Relaxed) == sequence {
+            if sequence.is_multiple_of(2) && slot.sequence.load(Ordering::Relaxed) == sequence {
                 return Point {
                     at_ns,
                     energy_uj,

@@ -28,7 +28,12 @@ pub(super) fn renewal(changes: &[Bracket], poll_gap_ns: u64) -> Option<Renewal> 
     if changes.len() < FEWEST {
         return None;
     }
-    let middles: Vec<f64> = changes.iter().map(|change| change.middle_ns() as f64).collect();
+    // Changes that are known closely tell more than all of them.
+    let mut widths: Vec<u64> = changes.iter().map(|change| change.uncertainty_ns()).collect();
+    widths.sort_unstable();
+    let median_ns = widths.get(widths.len() / 2).copied()?;
+    let close = changes.iter().filter(|change| change.uncertainty_ns() <= median_ns * 3 / 2 + 1);
+    let middles: Vec<f64> = close.map(|change| change.middle_ns() as f64).collect();
     let mut spacings: Vec<f64> =
         middles.iter().skip(1).zip(&middles).map(|(to, from)| to - from).collect();
     spacings.sort_by(f64::total_cmp);

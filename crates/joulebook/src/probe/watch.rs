@@ -115,10 +115,11 @@ impl<'a, R: Reader> CounterWatch<'a, R> {
         // In step with the publishes each is known more closely; where the steps were lost, or are
         // too short for it, what the fast reads showed stands.
         let closer = renewal(&since(first, &self.samples.publishes), FAST_NS);
-        self.samples.renewal = closer.filter(|_| period_ns > 3 * FAST_NS).or(Some(found));
+        self.samples.renewal = closer.filter(|_| 8 * period_ns >= 23 * FAST_NS).or(Some(found));
         self.samples.legs.push((Leg::Locked, first, locked));
         let quick = self.paced(100 * MS, share(6).max(2 * SECOND), period_ns)?;
         self.samples.legs.push((Leg::Quick, locked, quick));
+        let quick = Edge { reads: self.samples.reads, ..quick };
         let slow = self.paced(SECOND, share(6).max(2 * SECOND), period_ns)?;
         self.samples.legs.push((Leg::Slow, quick, slow));
         Some(())
@@ -163,8 +164,9 @@ impl<'a, R: Reader> CounterWatch<'a, R> {
             self.read_at(self.last_ns + gap_ns)?;
         }
         self.read_at(until_ns)?;
+        let reads = self.samples.reads;
         self.anchor(period_ns)?;
-        self.newest()
+        Some(Edge { reads, ..self.newest()? })
     }
 
     /// Fast reads until a publish falls between two of them.

@@ -18,7 +18,10 @@ pub enum ReplayError {
         begins: String,
     },
     /// A column that is needed is not there.
-    #[error("no column `{wanted}` (columns: {has}): add {wanted} to --query-gpu")]
+    #[error(
+        "no column `{wanted}` (columns: {has}): this reads nvidia-smi's CSV; add {wanted} to its \
+         --query-gpu"
+    )]
     NoColumn {
         /// Where the header is.
         line: usize,

@@ -108,7 +108,9 @@ impl Track {
         let update_s = (changed_ns.len() > 3).then(|| median_s(&changed_ns)).flatten();
         // A sensor that was hardly seen to change is not taken for faster than they are.
         let period_s = update_s.unwrap_or(SLOWEST_S).max(poll_gap_s);
-        let (averaging_s, assumed) = averaging(channel.shows, told.sensor, period_s);
+        let shown_anew_s = update_s.filter(|update_s| *update_s > 1.5 * poll_gap_s);
+        let (averaging_s, assumed) =
+            averaging(channel.shows, told.sensor, period_s, shown_anew_s.is_some());
         let watts = || seen.iter().map(|seen| seen.power.watts());
         let range_w = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
         let averaging_ns = averaging_s.map(|seconds| (seconds * SECOND) as u64);
@@ -214,9 +216,15 @@ impl Track {
 }
 
 /// What a column's readings are a mean over, s (none: not known, and its update period is taken),
-/// and whether that is an assumption.
-fn averaging(shows: Shows, sensor: Option<Sensor>, period_s: f64) -> (Option<f64>, bool) {
-    let direct = Some(period_s.min(SLOWEST_S));
+/// and whether that is an assumption. Where every poll shows a new value the sensor's own period is
+/// not seen (`seen` is false): it may be far shorter than the polls' spacing.
+fn averaging(
+    shows: Shows,
+    sensor: Option<Sensor>,
+    period_s: f64,
+    seen: bool,
+) -> (Option<f64>, bool) {
+    let direct = Some(if seen || period_s < 1.5 * SLOWEST_S { period_s } else { SLOWEST_S });
     match (shows, sensor) {
         // The driver has this column only where it is a mean over a second.
         (Shows::Average, _) | (Shows::Draw, Some(Sensor::Averaged)) => (Some(AVERAGED_S), false),

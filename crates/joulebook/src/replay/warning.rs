@@ -203,12 +203,13 @@ impl fmt::Display for Warning {
             ),
             Self::Averaged { column, seconds } => write!(
                 to,
-                "{column} is a mean over {seconds} s: what is shorter is smeared, and shows late"
+                "{column}: each reading is the mean over {seconds} s, so that what is shorter is \
+                 smeared, and shows late"
             ),
             Self::WindowAssumed { column, seconds } => write!(
                 to,
-                "what {column} is a mean over is not known (no card's name in the log): its update \
-                 period, {seconds:.3} s, is taken; --card NAME decides"
+                "no card's name tells what a reading of {column} is the mean over: the sensor's \
+                 period, {seconds:.3} s, is taken for it (--card NAME decides)"
             ),
             Self::CeilingAssumed { card, watts } => write!(
                 to,

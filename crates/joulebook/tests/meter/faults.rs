@@ -145,8 +145,6 @@ fn a_counter_that_stands_still_is_frozen_and_one_that_never_moved_is_dead() {
         holds(&bench, &settled, opened, closed);
     }
 
-    let dead = Bench::with(Setup::default());
-    eventually(|| dead.card.series().pushed() == 1 || dead.card.series().pushed() > 1);
     let dead = Bench::with(Setup { trouble: Trouble::Frozen, ..Setup::default() });
     assert!(dead.meter().wait_ready(Duration::from_secs(20)));
     let window = dead.meter().open();

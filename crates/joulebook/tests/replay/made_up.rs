@@ -94,7 +94,7 @@ fn a_models_name_decides_what_its_sensor_averages() {
         (track.facts.averaging_s, track.assumed)
     };
     assert_eq!(averaging("NVIDIA GeForce RTX 4090"), (Some(1.0), false));
-    assert_eq!(averaging("NVIDIA A100-SXM4-80GB"), (Some(0.1), false));
+    assert_eq!(averaging("NVIDIA A100-SXM4-80GB"), (Some(0.104), false));
     assert_eq!(averaging("some card"), (None, true));
 }
 

@@ -16,8 +16,8 @@ fn a_header_that_names_nothing_or_the_wrong_unit_is_refused() {
     says("\n\n", None, "nothing is in it");
     says("2023/07/14 10:12:46.483, 56.12\n", Some(1), "--format=csv");
     says("0, 55.10\n0, 56.20\n", Some(1), "--format=csv");
-    says("index, power.draw [W]\n0, 1\n", Some(1), "add timestamp to --query-gpu");
-    says("timestamp, utilization.gpu [%]\n", Some(1), "add power.draw to --query-gpu");
+    says("index, power.draw [W]\n0, 1\n", Some(1), "add timestamp to its --query-gpu");
+    says("timestamp, utilization.gpu [%]\n", Some(1), "add power.draw to its --query-gpu");
     says("\ntimestamp, power.draw [J]\n", Some(2), "`J`");
     let stamp = "2023/07/14 10:12:46.483";
     says(&format!("timestamp, power.draw\n{stamp}, 5 BTU\n"), Some(2), "`BTU`");

@@ -55,11 +55,11 @@ fn write(to: &mut String, report: &Report) -> fmt::Result {
             };
             writeln!(to, "  column   {}{others}", track.channel.name)?;
             sensor(to, track)?;
-            writeln!(
-                to,
-                "  power    mean {:.1} W, {:.1} to {:.1} W",
-                answer.measurement.mean_watts, track.range_w.0, track.range_w.1
-            )?;
+            let mean =
+                answer.seen.map(|_| format!("mean {:.1} W, ", answer.measurement.mean_watts));
+            let (least_w, most_w) = track.range_w;
+            let mean = mean.unwrap_or_default();
+            writeln!(to, "  power    {mean}{least_w:.1} to {most_w:.1} W")?;
         }
         writeln!(to, "  energy   {}", energy(answer, report.idle_known))?;
     }

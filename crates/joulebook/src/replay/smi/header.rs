@@ -23,6 +23,8 @@ const POWERS: &[(&str, Shows, Scope)] = &[
 const IDENTITIES: &[&str] =
     &["uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id", "serial", "gpu_serial", "index"];
 const LIMITS: &[&str] = &["power.limit", "enforced.power.limit", "power.default_limit"];
+/// Columns that a message names.
+const SHOWN: usize = 12;
 const SW_POWER_CAP: u64 = 0x4;
 const HW_POWER_BRAKE: u64 = 0x80;
 
@@ -67,7 +69,14 @@ impl Header {
                 names.iter().position(|name| named(name).0.eq_ignore_ascii_case(wanted))
             })
         };
-        let missing = |wanted| ReplayError::NoColumn { line, wanted, has: names.join(", ") };
+        let missing = |wanted| {
+            let (some, more) = (names.iter().take(SHOWN), names.len().saturating_sub(SHOWN));
+            let mut has = some.map(|name| shortened(name)).collect::<Vec<_>>().join(", ");
+            if more > 0 {
+                has.push_str(&format!(", and {more} more"));
+            }
+            ReplayError::NoColumn { line, wanted, has }
+        };
         let mut powers = Vec::new();
         for (name, shows, scope) in POWERS {
             let Some(at) = at(&[name]) else { continue };

@@ -1,0 +1,66 @@
+//! Signals as events to be read.
+//!
+//! They are blocked and read from a descriptor, so no handler is installed and no disposition
+//! changes: what was ignored (`nohup`, a job in the background) stays ignored for a command that is
+//! started, and that command's own mask is empty again, which the standard library sees to. Whether
+//! a terminal or a process sent a signal is known, because a terminal sends it to the command too.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::sys::{
+    signal::{SigSet, Signal},
+    signalfd::{SfdFlags, SignalFd},
+};
+
+/// The signals that end programs by request.
+const CAUGHT: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
+
+/// Signals that are blocked for as long as this lives.
+pub struct Signals {
+    descriptor: SignalFd,
+    before: SigSet,
+}
+
+/// A signal that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// Its number.
+    pub number: i32,
+    /// A terminal sent it, to the whole foreground group.
+    pub from_terminal: bool,
+}
+
+impl Signals {
+    /// Blocks them, for this thread and those it starts from now on.
+    pub fn block() -> nix::Result<Self> {
+        let set: SigSet = CAUGHT.into_iter().collect();
+        let before = SigSet::thread_get_mask()?;
+        set.thread_block()?;
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let descriptor = SignalFd::with_flags(&set, flags).inspect_err(|_| {
+            let _ = before.thread_set_mask();
+        })?;
+        Ok(Self { descriptor, before })
+    }
+
+    /// The next one that has come, if any.
+    pub fn next(&self) -> Option<Caught> {
+        let info = self.descriptor.read_signal().ok().flatten()?;
+        // Codes above 0 are the kernel's own: SI_KERNEL for a terminal's keys and its hanging up.
+        let from_terminal = info.ssi_code > 0;
+        Some(Caught { number: i32::try_from(info.ssi_signo).ok()?, from_terminal })
+    }
+
+    /// To be waited on.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What came and was not asked for would end the process once it is let through.
+        while self.next().is_some() {}
+        let _ = self.before.thread_set_mask();
+    }
+}
