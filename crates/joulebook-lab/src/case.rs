@@ -75,6 +75,11 @@ impl Case {
             .collect()
     }
 
+    /// All that its input comes to, of which the case may ask for a part; or why it has no answer.
+    pub fn answer(&self) -> Result<Map<String, Value>, String> {
+        answer(&self.input).map_err(|refused| refused.to_string())
+    }
+
     /// Runs it.
     pub fn judge(&self) -> Outcome {
         let id = self.id.clone();

@@ -8,7 +8,7 @@
 //! Invariants: a field that is absent, `N/A` or all ones is no reading; no limit is taken for a
 //! draw. Refused: the power of one die of a card that reports both dies' at the first.
 
-use joulebook_core::{Fault, Power};
+use joulebook_core::{Fault, Power, register::Scale};
 use serde_json::{Map, Value};
 
 use crate::replay::cell;
@@ -93,6 +93,20 @@ pub fn hwmon(input: Option<&str>, average: Option<&str>) -> Result<Draw, Fault> 
     let [input, average] = [read(input, Shows::Instant), read(average, Shows::Average)]
         .map(|(microwatts, shows)| (microwatts.map(Power::from_microwatts), shows));
     chosen([input, average])
+}
+
+/// What one step of a card's energy accumulator is worth, by the resolution its library gives in µJ
+/// (as text, so that no digit is lost). The chips count in 2⁻¹⁶ J, which tools round to 15.3 µJ.
+pub fn accumulator(resolution_uj: &str) -> Option<Scale> {
+    let text = resolution_uj.trim();
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let denominator = 10_u64.checked_pow(u32::try_from(part.len()).ok()?)?;
+    let numerator: u64 = [whole, part].concat().parse().ok()?;
+    let microjoules = text.parse::<f64>().ok()?;
+    if (15.25..15.35).contains(&microjoules) {
+        return Some(Scale { numerator: 15_625, denominator: 1024 });
+    }
+    (numerator > 0).then_some(Scale { numerator, denominator })
 }
 
 /// How many devices a card of this model shows to its driver.
@@ -191,6 +205,16 @@ mod tests {
         ] {
             assert_eq!(read(amdsmi(&card)), expected, "{card}");
         }
+    }
+
+    #[test]
+    fn a_step_of_the_accumulator_is_exact() {
+        let scale = |numerator, denominator| Some(Scale { numerator, denominator });
+        for text in ["15.3", "15.259", "15.2588"] {
+            assert_eq!(accumulator(text), scale(15_625, 1024), "{text}");
+        }
+        assert_eq!([accumulator("61.035"), accumulator("1")], [scale(61_035, 1000), scale(1, 1)]);
+        assert_eq!([accumulator("0"), accumulator(""), accumulator("x")], [None; 3]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ const PROSE: &[&str] = &[
     "log",
     "hint",
     "extra",
+    "check",
     "tolerance_j",
 ];
 /// A case's word, and ours.
@@ -46,7 +47,7 @@ pub(super) fn differences(expected: &Map<String, Value>, got: &Map<String, Value
     let tolerance_j = expected.get("tolerance_j").and_then(Value::as_f64).unwrap_or(0.0);
     let mut differs = Vec::new();
     for (key, expected) in wanted(expected) {
-        let at = key.ends_with("_j").then_some(tolerance_j).unwrap_or(0.0);
+        let at = if key.ends_with("_j") { tolerance_j } else { 0.0 };
         match (expected, got.get(key)) {
             (_, None) => differs.push(format!("{key}: expected {expected}, nothing came")),
             (Value::Object(expected), Some(Value::Object(got))) => {

@@ -1,11 +1,14 @@
 //! Readings of a cumulative counter, stamped with the instants they stand for.
 
-use joulebook::core::{
-    Energy, Fault, Flags, Power,
-    estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Span},
-    register::{DEFAULT_CEILING, Modulus, Register, Scale, Step},
-    ring::Point,
-    series::{CounterTrack, Poll, Series, series_of},
+use joulebook::{
+    amd,
+    core::{
+        Energy, Fault, Flags, Power,
+        estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Span},
+        register::{DEFAULT_CEILING, Modulus, Register, Scale, Step},
+        ring::Point,
+        series::{CounterTrack, Poll, Series, series_of},
+    },
 };
 use joulebook_core::grade::Context;
 use serde_json::{Value, json};
@@ -13,7 +16,7 @@ use serde_json::{Value, json};
 use super::{
     Answer,
     field::{Refused, instant_ns, list, maybe, refused, span, text},
-    measured, sources,
+    measured, readings, sources,
 };
 
 /// A counter's readings, followed by the product's register.
@@ -57,10 +60,16 @@ pub(super) fn answer(input: &Value) -> Result<Answer, Refused> {
 
 impl Followed {
     pub(super) fn of(input: &Value) -> Result<Self, Refused> {
-        let per_unit = match text(input, "unit")? {
-            "uJ" => 1,
-            "mJ" => 1000,
-            "J" => 1_000_000,
+        let (per_unit, scale) = match text(input, "unit")? {
+            "uJ" => (1, Scale::MICROJOULES),
+            "mJ" => (1000, Scale::MICROJOULES),
+            "J" => (1_000_000, Scale::MICROJOULES),
+            // A count without its resolution is no energy.
+            "ticks" => {
+                let resolution = input.get("resolution_uj").map(readings::cell);
+                let scale = resolution.and_then(|resolution| amd::accumulator(&resolution));
+                (1, scale.ok_or_else(|| refused("resolution_uj"))?)
+            }
             _ => return Err(refused("unit")),
         };
         let mut readings = Vec::new();
@@ -72,12 +81,13 @@ impl Followed {
             Some(range) => range.as_u64().map_or(Modulus::Unknown, Modulus::At),
         };
         let limit = maybe(input, "power_limit_w").or_else(|| maybe(input, "tdp_w"));
-        Self::follow(&readings, modulus, limit, maybe(input, "update_period_s"))
+        Self::follow(&readings, scale, modulus, limit, maybe(input, "update_period_s"))
     }
 
-    /// Readings in µJ.
+    /// Readings in units of this scale.
     pub(super) fn follow(
         readings: &[(u64, Result<u64, Fault>)],
+        scale: Scale,
         modulus: Modulus,
         limit_w: Option<f64>,
         period_s: Option<f64>,
@@ -98,7 +108,7 @@ impl Followed {
         let period_ns = period_s.and_then(instant_ns).unwrap_or(gap_ns);
         let ceiling = limit_w.and_then(|watts| Power::from_watts(watts * 1.1));
         let ceiling = ceiling.unwrap_or(DEFAULT_CEILING);
-        let register = Register::new(Scale::MICROJOULES, modulus, ceiling, period_ns);
+        let register = Register::new(scale, modulus, ceiling, period_ns);
         let mut track = CounterTrack::new(register, period_ns).stamped();
         let (mut writer, series) = series_of(readings.len() + 2, 2);
         let (mut rejected, mut glitched) = (0, false);
@@ -133,7 +143,7 @@ impl Followed {
         if read(span.open_ns) && read(span.close_ns) {
             let newest = |at_ns| self.series.at_or_before(at_ns);
             let edges = (newest(span.open_ns), newest(span.close_ns));
-            return estimate::raw(edges.0, edges.1, &points, span, &self.facts);
+            return estimate::raw_part(edges.0, edges.1, &points, span, &self.facts);
         }
         let neighbours = Neighbours { rest_w: None, occupied: &|_, _| false };
         estimate::settled(&Curve::new(&points, &self.facts), span, &neighbours)

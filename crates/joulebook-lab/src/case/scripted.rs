@@ -14,7 +14,7 @@ use std::{
 use joulebook::{
     Meter, MeterError, Node,
     core::{Fault, Power, register::Kind},
-    nvml::{self, Driver},
+    nvml::{self, Answers, CardState, Driver, Memory},
     reader::{Backend, Device, Reader, Reading, Scope, Value as Shown},
     replay::cell,
     sources::supported,
@@ -81,6 +81,9 @@ impl Reader for Scripted {
 
 /// A card with its counter, its gauge and what the tool shows of it.
 fn card(input: &Value) -> Result<Answer, Refused> {
+    if input.get("util").is_some() {
+        return Ok(state(input));
+    }
     let watts = cell::unit("W").ok_or(Refused::Unsupported)?;
     let counter = word(input.get("total_energy"));
     let (counter, asked) = Scripted::boxed(Backend::NvmlCounter, vec![Err(counter)]);
@@ -120,6 +123,36 @@ fn card(input: &Value) -> Result<Answer, Refused> {
     let mut answer = measured::answer(&samples::window_of(&track, window), &context, input);
     answer.insert("counter_asked".into(), json!(asked.load(Ordering::Relaxed)));
     Ok(answer)
+}
+
+/// What a card shows now, each query with its own answer.
+fn state(input: &Value) -> Answer {
+    let whole = |name: &str| match input.get(name) {
+        Some(value) => value.as_u64().ok_or(word(Some(value))),
+        None => Err(Fault::NotSupported),
+    };
+    let used = whole("mem_used_mib");
+    let total = whole("mem_total_mib");
+    // A case may leave the total out; a driver gives both or neither.
+    let memory = used.map(|used_mib| {
+        let total_mib = total.unwrap_or(used_mib);
+        Memory { used_mib, total_mib, free_mib: total_mib.saturating_sub(used_mib) }
+    });
+    let state = CardState::of(Answers {
+        gpu: Some(0),
+        name: None,
+        watts: input.get("power").and_then(Value::as_f64).ok_or_else(|| word(input.get("power"))),
+        memory,
+        utilization_pct: whole("util")
+            .and_then(|percent| u32::try_from(percent).map_err(|_| Fault::Implausible)),
+        compute_apps: None,
+    });
+    let mut answer = Answer::new();
+    answer.insert("error".into(), json!(state.as_ref().err()));
+    if let Ok(Value::Object(fields)) = state.map(|state| json!(state)) {
+        answer.extend(fields);
+    }
+    answer
 }
 
 /// A card that nothing can read: polled all the same, so that the coverage says it.
@@ -178,7 +211,7 @@ fn word(value: Option<&Value>) -> Fault {
         Some("Timeout") => Fault::Timeout,
         Some("GpuLost" | "Lost") => Fault::Lost,
         Some("NoPermission") => Fault::Permission,
-        Some("Unknown") => Fault::Unknown,
+        Some("Unknown" | "error") => Fault::Unknown,
         _ => Fault::NotSupported,
     }
 }

@@ -4,7 +4,7 @@ use joulebook::{
     core::{
         Fault, Flags, Power, Scope,
         estimate::{Estimated, Missing, Span},
-        register::Modulus,
+        register::{Modulus, Scale},
     },
     profile::{Floor, Profile, Trust},
     sources::{self, Counter, Ruler, compared, settled},
@@ -62,7 +62,7 @@ fn counters(input: &Value) -> Result<Answer, Refused> {
         let readings: Option<Vec<_>> = pairs.iter().map(pair).collect();
         let readings = readings.ok_or_else(|| refused(key))?;
         names.push(name);
-        followed.push(Followed::follow(&readings, Modulus::None, None, None)?);
+        followed.push(Followed::follow(&readings, Scale::MICROJOULES, Modulus::None, None, None)?);
     }
     let window = followed.first().map(|first| first.span).ok_or_else(|| refused("card_j"))?;
     let energies: Vec<Estimated> = followed.iter().map(|one| one.window(window)).collect();
@@ -116,8 +116,13 @@ fn probe(input: &Value) -> Result<Answer, Refused> {
     let close_ns = instant_ns(seconds).ok_or_else(|| refused("seconds"))?;
     let span = Span { open_ns: 0, close_ns };
     let shown_uj = Ok((shown_j * 1e6) as u64);
-    let followed =
-        Followed::follow(&[(0, Ok(0)), (close_ns, shown_uj)], Modulus::None, None, None)?;
+    let followed = Followed::follow(
+        &[(0, Ok(0)), (close_ns, shown_uj)],
+        Scale::MICROJOULES,
+        Modulus::None,
+        None,
+        None,
+    )?;
     let context = Context { scope, ..measured::context(span, idle_w, backend) };
     let mut answer = measured::answer(&followed.window(span), &context, input);
     answer.insert("probe_ratio".into(), json!(ratio));
