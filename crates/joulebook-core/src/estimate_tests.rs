@@ -84,6 +84,19 @@ fn raw_is_the_difference_of_the_newest_publishes() {
 }
 
 #[test]
+fn a_part_shorter_than_the_period_holds_no_figure_of_its_own() {
+    let points = Truth::step(1040, 1340, 330.0).published(2000, 0);
+    let part = |opening: usize, closing: usize, span| {
+        raw_part(Some(points[opening]), Some(points[closing]), &points, span, &facts())
+    };
+    // 5 ms around one publish: the energy of 100 ms.
+    let missing = part(10, 11, span(1098, 1103)).unwrap_err();
+    assert_eq!(missing.fault, Fault::WindowBelowResolution);
+    assert!(missing.seen.unwrap().gross_j > 10.0, "it is kept");
+    assert!(part(10, 11, span(1050, 1150)).is_ok());
+}
+
+#[test]
 fn raw_says_nothing_where_nothing_was_published() {
     let points = Truth::step(0, 1, 0.0).published(2000, 0);
     let asked = |opening, closing| raw(opening, closing, &points, span(1040, 1060), &facts());
