@@ -213,9 +213,12 @@ def accuracy(windows):
 def evidence(windows):
     """By which rule, and whether the bound held."""
     given = [(truth, answer) for truth, answer in windows if answer["joules"] is not None]
-    rules = collections.Counter(answer["rule"] for _, answer in given).most_common()
+    by_rule = collections.defaultdict(list)
+    for truth, answer in given:
+        by_rule[answer["rule"]].append((truth, answer))
     violated = sum(abs(answer["joules"] - truth) > answer["bound"] for truth, answer in given)
-    return ", ".join(f"{rule} {count}" for rule, count in rules) + f"; outside its bound {violated}"
+    rules = ", ".join(f"{rule} {len(some)} ({error(some)} off)" for rule, some in sorted(by_rule.items()))
+    return f"{rules}; outside its bound {violated}"
 
 
 def cpu(cells):
@@ -257,7 +260,7 @@ def report(found, background):
     print("CPU time of the other threads of each tool's process\n")
     table(["tool", *(f"counter each {period_ms} ms" for period_ms in PERIODS_MS)],
           [[label(tool, "background").removesuffix(", background"),
-            *(f"{took['background_ns'] / took['seconds'] / 1e3:.0f} µs a second"
+            *(f"{max(0, took['background_ns'] / took['seconds'] / 1e3):.0f} µs a second"
               for took in (background[period_ms, tool] for period_ms in PERIODS_MS))]
            for tool in [*TOOLS, "unprobed", "probed"]])
 

@@ -2,10 +2,16 @@
 //!
 //! They are blocked and read from a descriptor, so no handler is installed and no disposition
 //! changes: what was ignored (`nohup`, a job in the background) stays ignored for a command that is
-//! started, and that command's own mask is empty again, which the standard library sees to. Whether
+//! started. Its mask would be inherited, so [`Signals::unblocked_in`] gives it ours of before. Whether
 //! a terminal or a process sent a signal is known, because a terminal sends it to the command too.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::{
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::process::CommandExt,
+    },
+    process::Command,
+};
 
 use nix::sys::{
     signal::{SigSet, Signal},
@@ -49,6 +55,16 @@ impl Signals {
         // Codes above 0 are the kernel's own: SI_KERNEL for a terminal's keys and its hanging up.
         let from_terminal = info.ssi_code > 0;
         Some(Caught { number: i32::try_from(info.ssi_signo).ok()?, from_terminal })
+    }
+
+    /// The same command, to start with the signals blocked that were before.
+    #[allow(unsafe_code)]
+    pub fn unblocked_in<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        let before = self.before;
+        // SAFETY: between fork and exec only what is safe in a signal handler may be called;
+        // pthread_sigmask is, on a set that was copied before, and an error of the system is made
+        // from its number without allocating.
+        unsafe { command.pre_exec(move || before.thread_set_mask().map_err(std::io::Error::from)) }
     }
 
     /// To be waited on.

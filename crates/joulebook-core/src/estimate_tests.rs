@@ -259,11 +259,28 @@ fn alone_says_nothing_in_doubt() {
     // No quiet tick after; or it comes too late.
     assert_eq!(changed(|points, _| points.truncate(12)), None);
     assert_eq!(changed(|_, facts| facts.period_s = 0.05), None);
-    // Stamps that cannot show quiet.
-    assert_eq!(
-        changed(|points, _| points.iter_mut().for_each(|point| point.uncertainty_ns = 50_000_000)),
-        None
-    );
+}
+
+#[test]
+fn stamps_that_show_nothing_need_all_five_ticks() {
+    let anyhow = |points: &mut Vec<Point>| {
+        points.iter_mut().for_each(|point| point.uncertainty_ns = 50_000_000);
+    };
+    let estimate = changed(|points, facts| {
+        anyhow(points);
+        facts.lag_uncertainty_s = 0.0;
+    })
+    .unwrap();
+    assert!((estimate.gross_j - 2.0).abs() < 1e-3, "{estimate:?}");
+    assert!(estimate.bound_j > 1.0, "what the stamps leave open is in the bound: {estimate:?}");
+    for tick in 5..=9 {
+        let louder = |points: &mut Vec<Point>| {
+            anyhow(points);
+            points[tick..].iter_mut().for_each(|point| point.energy_uj += 300_000);
+        };
+        // A tick of 73 W: fewer quiet ones are enough only where stamps show them to be quiet.
+        assert_eq!(changed(|points, _| louder(points)), None, "{tick}");
+    }
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! Decides whether what was seen is rest: nobody was at work, and the power was steady. Refused: a
 //! floor of a card that was busy, that nobody could see the work of and that wavered, or that stands
 //! on too few updates. A wavering that the instants of the publishes explain (an unprobed register
-//! is known to within a polling gap) is not held against the card.
+//! is known to within a polling gap) is not held against the card; the power gauge, looked at beside
+//! it, sees a load that comes and goes between two polls.
 
 use std::{
     sync::Arc,
@@ -31,7 +32,7 @@ const STEADY_W: f64 = 5.0;
 /// Stretches by which steadiness is judged, beside single ticks.
 const STRETCH_NS: u64 = 1_000_000_000;
 const FEWEST_READINGS: u64 = 5;
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A floor, and what was seen while it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -98,6 +99,7 @@ pub fn measure(driver: &Driver, card: &Arc<Card>, length: Duration) -> Result<Me
     if let Some(percent) = seen.utilization_pct.filter(|percent| *percent > BUSY_PCT) {
         return Err(NoFloor::Busy { percent });
     }
+    seen.steady()?;
     let mut points = card.series().span(from_ns, now_ns(), 1, 1);
     points.retain(|point| point.at_ns >= from_ns);
     let steady = steady(&points)?;
@@ -119,8 +121,9 @@ pub fn measure(driver: &Driver, card: &Arc<Card>, length: Duration) -> Result<Me
 }
 
 /// What was seen beside the register.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seen {
+    watts: Vec<f64>,
     utilization_pct: Option<u32>,
     loaded: bool,
     hidden: bool,
@@ -130,6 +133,7 @@ impl Seen {
     fn look(&mut self, now: Option<&CardState>) {
         let Some(now) = now else { return };
         self.utilization_pct = self.utilization_pct.max(now.utilization_pct);
+        self.watts.extend(now.watts);
         match &now.compute_apps {
             // Memory that is not known counts as large.
             Some(apps) => {
@@ -142,6 +146,30 @@ impl Seen {
             }
         }
     }
+}
+
+impl Seen {
+    /// One look in ten may stray: the look itself wakes some cards for a moment.
+    fn steady(&self) -> Result<(), NoFloor> {
+        let sorted = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let watts = sorted(self.watts.clone());
+        let Some(middle) = watts.get(watts.len() / 2).copied() else { return Ok(()) };
+        let strayed = sorted(watts.iter().map(|watts| (watts - middle).abs()).collect());
+        let strayed_w = strayed.get(strayed.len() * 9 / 10).copied().unwrap_or_default();
+        let limit_w = limit_w(middle);
+        if strayed_w > limit_w {
+            return Err(NoFloor::Unsteady { watts: middle, strayed_w, limit_w });
+        }
+        Ok(())
+    }
+}
+
+/// How far from its mean a card at rest may stray, W.
+fn limit_w(watts: f64) -> f64 {
+    (watts * STEADY_SHARE).max(STEADY_W)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,7 +200,7 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     let points = sharpest(points);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err(few) };
     let mean = Mean::of(first, last).ok_or(few)?;
-    let limit_w = (mean.watts * STEADY_SHARE).max(STEADY_W);
+    let limit_w = limit_w(mean.watts);
     let ticks = points.windows(2).filter_map(|pair| Mean::of(pair.first()?, pair.last()?));
     let stretches = stretches(&points);
     let mut spread_w: f64 = 0.0;
@@ -267,6 +295,15 @@ mod tests {
             let refused = steady(&series(powers, 1)).unwrap_err();
             assert!(matches!(refused, NoFloor::Unsteady { .. }), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_load_between_the_polls_is_seen_by_the_gauge() {
+        let looked = |watts: &[f64]| Seen { watts: watts.into(), ..Seen::default() }.steady();
+        let blip = [[70.0; 19].as_slice(), &[95.0]].concat();
+        assert!(looked(&blip).is_ok() && looked(&[]).is_ok());
+        let bursts = [[70.0; 12].as_slice(), &[370.0; 8]].concat();
+        assert!(matches!(looked(&bursts), Err(NoFloor::Unsteady { .. })));
     }
 
     #[test]

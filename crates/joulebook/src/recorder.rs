@@ -362,7 +362,7 @@ impl Updates {
 }
 
 /// CPU time of this thread, from the scheduler's own count.
-fn thread_cpu_ns() -> Option<u64> {
+pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }

@@ -51,13 +51,13 @@ pub struct Arguments {
     #[arg(long = "gpu", value_name = "GPU")]
     gpus: Vec<String>,
     /// What the cards draw at rest, in place of what is stored: one sum, or one for each card
-    #[arg(long, value_name = "WATTS[,WATTS]", value_delimiter = ',', value_parser = watts)]
+    #[arg(long, value_name = "WATTS[,WATTS]", value_delimiter = ',', value_parser = watts, allow_negative_numbers = true)]
     idle: Vec<f64>,
     /// Tokens it produced: adds joules per token
     #[arg(long)]
     tokens: Option<u64>,
     /// What 1000 tokens cost by your own estimate: used, and named so, where nothing was measured
-    #[arg(long, value_name = "J_PER_1K", value_parser = watts)]
+    #[arg(long, value_name = "J_PER_1K", value_parser = watts, allow_negative_numbers = true)]
     hint: Option<f64>,
     /// A part of the name of the process that serves: other tenants then void the measurement
     #[arg(long, value_name = "NAME")]

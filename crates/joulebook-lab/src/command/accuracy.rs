@@ -138,9 +138,11 @@ fn print_block(block: &[Accuracy], markdown: bool) {
     table.load_style(if markdown { presets::ASCII_MARKDOWN } else { presets::NOTHING });
     let mut names = vec!["window".to_owned()];
     for answer in ["at once", "settled"] {
-        names.extend(["error", "bias", "kept", "open", "bound", "broken"].map(|name| match name {
-            "error" => format!("{answer}: error"),
-            name => name.to_owned(),
+        names.extend(["error", "bias", "kept", "unresolved", "bound", "violated"].map(|name| {
+            match name {
+                "error" => format!("{answer}: error"),
+                name => name.to_owned(),
+            }
         }));
     }
     names.push("alone".to_owned());

@@ -20,7 +20,7 @@ use super::{
     state::Shared,
     table::{Row, Table},
 };
-use crate::clock::now_ns;
+use crate::{clock::now_ns, recorder::thread_cpu_ns};
 
 /// A single call that takes longer is given up.
 const SINGLE_LIMIT: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ pub(super) fn run(shared: &Arc<Shared>, stop: &PipeReader, program: &Program, pe
             }
             Call::Over(ended, said) => {
                 if let Some(fault) = ended.fault {
-                    tracing::warn!("nvidia-smi shows no cards now: {fault}");
+                    tracing::debug!("nvidia-smi shows no cards now: {fault}: {said}");
                     shared.failed(fault, &said);
                 }
                 policy.ended(ended)
@@ -110,6 +110,7 @@ fn call(
         shared.count(|cost| {
             cost.cpu_ns += cpu_ns.saturating_sub(counted.1);
             cost.wall_ns += wall_ns;
+            cost.thread_cpu_ns = thread_cpu_ns().unwrap_or(cost.thread_cpu_ns);
         });
         counted = (now, cpu_ns.max(counted.1));
     };
@@ -223,9 +224,11 @@ impl<'a> Text<'a> {
 
     /// Takes the whole lines.
     fn lines(&mut self) {
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
-            self.line(&String::from_utf8_lossy(&line));
+        if let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') {
+            let whole: Vec<u8> = self.rest.drain(..=end).collect();
+            for line in whole.split(|byte| *byte == b'\n') {
+                self.line(&String::from_utf8_lossy(line));
+            }
         }
         if self.rest.len() > LONGEST_LINE {
             self.rest.clear();
@@ -239,7 +242,7 @@ impl<'a> Text<'a> {
             return;
         }
         let Some(table) = &self.table else {
-            self.table = Table::of_header(line);
+            self.table = Table::of_header(line).filter(Table::has_power);
             if self.table.is_none() {
                 self.stray(line);
             }
@@ -247,7 +250,7 @@ impl<'a> Text<'a> {
         };
         match table.row(line) {
             Some(row) if row.is_bound() => self.row(&row),
-            _ if Table::of_header(line).is_some() => {}
+            _ if Table::of_header(line).as_ref() == Some(table) => {}
             _ => self.stray(line),
         }
     }
@@ -294,7 +297,10 @@ impl<'a> Text<'a> {
     /// A line that is no row.
     fn stray(&mut self, line: &str) {
         self.strays += 1;
-        self.shared.count(|cost| cost.rejected_lines += 1);
+        // Before the table it is a sentence, and told as such.
+        if self.table.is_some() {
+            self.shared.count(|cost| cost.rejected_lines += 1);
+        }
         if self.said.len() < MOST_SAID {
             self.said.extend(line.chars().take(MOST_SAID / 4));
             self.said.push('\n');

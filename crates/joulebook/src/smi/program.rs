@@ -19,7 +19,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::{Signal, getpid, getppid, set_parent_process_death_signal},
+    process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal},
 };
 
 /// The environment's name for another program than the `nvidia-smi` on PATH.
@@ -129,7 +129,11 @@ impl Running {
             PollFd::from_borrowed_fd(self.output.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN),
         ];
-        let ready = poll(&mut watched, Some(&timespec(wait)));
+        let mut ready = poll(&mut watched, Some(&timespec(wait)));
+        if ready == Err(rustix::io::Errno::INTR) {
+            // We may have been stopped for long: what came meanwhile has not come late.
+            ready = poll(&mut watched, Some(&timespec(Duration::ZERO)));
+        }
         let [output, stop] = watched.each_ref().map(PollFd::revents);
         match ready {
             _ if !stop.is_empty() => News::Stopped,
@@ -181,7 +185,10 @@ impl Drop for Running {
 
 /// Kills and reaps; `None` where it could not be reaped.
 fn finish(child: &mut Child) -> Option<i32> {
-    // Of one that has ended already this does nothing.
+    // What it started too, where it is a wrapper. Until it is reaped its number is its own.
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
     let _ = child.kill();
     let until = Instant::now() + REAP;
     loop {

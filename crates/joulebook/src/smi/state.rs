@@ -101,6 +101,8 @@ struct Lane {
 pub struct Cost {
     /// CPU time of the tool, ns, of all calls of it.
     pub cpu_ns: u64,
+    /// CPU time of the thread that reads it, ns.
+    pub thread_cpu_ns: u64,
     /// How long it has been asked, ns.
     pub wall_ns: u64,
     /// How often it was started.

@@ -83,6 +83,11 @@ impl Table {
         columns.iter().all(|(name, _)| is_field(name)).then_some(Self { columns })
     }
 
+    /// True where there is a power.
+    pub fn has_power(&self) -> bool {
+        self.columns.iter().any(|(name, _)| name.starts_with("power.draw"))
+    }
+
     /// The columns of a query whose answer has no header.
     pub fn of_query(query: &str) -> Self {
         let columns = query.split(',').map(|name| (name.trim().to_ascii_lowercase(), None));

@@ -261,7 +261,11 @@ fn still(card: &Card, span: Span, missing: Missing) -> Missing {
 /// Whether the card's publishes can no longer sharpen the window.
 pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> bool {
     let reached = reaches(pending, card);
-    if out_of_time || !card.is_counter() || pending.overlapped || pending.child {
+    let numbered = pending.inner.cards.iter().zip(&pending.inner.floors);
+    let rests = numbered.filter(|(other, _)| std::ptr::eq(&raw const ***other, card));
+    let knows_rest = rests.map(|(_, floor)| floor).any(Option::is_some);
+    let can_be_alone = card.is_counter() && knows_rest && !pending.overlapped && !pending.child;
+    if out_of_time || !can_be_alone {
         return reached || out_of_time;
     }
     // The rule alone wants quiet ticks after the window that are long enough to be shown quiet,

@@ -58,7 +58,7 @@ impl Refused {
 
 /// Runs it to its end.
 pub fn run(program: &OsStr, arguments: &[OsString], signals: &Signals) -> Result<Exit, Refused> {
-    let mut child = start(program, arguments)?;
+    let mut child = start(program, arguments, signals)?;
     let status = wait(&mut child, signals)
         .map_err(|error| Refused::Lost(program.to_string_lossy().into_owned(), error))?;
     Ok(Exit::of(status))
@@ -75,15 +75,15 @@ impl Exit {
     }
 }
 
-fn start(program: &OsStr, arguments: &[OsString]) -> Result<Child, Refused> {
-    let started = Command::new(program).args(arguments).spawn();
-    let error = match started {
+fn start(program: &OsStr, arguments: &[OsString], signals: &Signals) -> Result<Child, Refused> {
+    let start = |command: &mut Command| signals.unblocked_in(command.args(arguments)).spawn();
+    let error = match start(&mut Command::new(program)) {
         Ok(child) => return Ok(child),
         Err(error) => error,
     };
     // A script without a first line that names its interpreter is a shell's, as execvp has it.
     if error.raw_os_error() == Some(libc::ENOEXEC)
-        && let Ok(child) = Command::new("/bin/sh").arg(program).args(arguments).spawn()
+        && let Ok(child) = start(Command::new("/bin/sh").arg(program))
     {
         return Ok(child);
     }

@@ -1,14 +1,8 @@
 //! What a run cost, as sentences or as one line of JSON.
 
-use std::{ffi::OsString, fs::File, io::Write};
+mod line;
 
-use anyhow::Context as _;
-use joulebook::{
-    Card, Fault, Measurement, Meter, Method,
-    core::{measurement::Form, units::significant},
-    profile::Floor,
-};
-use serde::Serialize;
+use std::{ffi::OsString, fs::File, io::Write};
 
 use super::{
     child::Exit,
@@ -16,6 +10,10 @@ use super::{
     watch::End,
 };
 use crate::words::{self, FAINT, STRONG, WARNING};
+use anyhow::Context as _;
+use joulebook::{
+    Card, Fault, Measurement, Meter, Method, core::units::significant, profile::Floor,
+};
 
 /// What was measured.
 pub enum What {
@@ -39,51 +37,6 @@ pub struct Outcome<'a> {
     pub declared: bool,
     /// No card was asked for, and the first was taken.
     pub only_first: bool,
-}
-
-/// The line of JSON: the measurement's own form, and what it was of.
-#[derive(Serialize)]
-struct Line<'a> {
-    #[serde(flatten)]
-    form: Form<'a>,
-    watt_hours: Option<f64>,
-    /// The highest mean that is known of the one card; several have one each.
-    peak_watts: Option<f64>,
-    peak_seconds: Option<f64>,
-    idle: IdleLine,
-    cards: Vec<CardLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<Vec<String>>,
-    /// What ended it: its exit code, a signal; of a watch, `process`, `span` or a signal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_code: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exit_signal: Option<i32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ended_by: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
-    warnings: &'a [String],
-}
-
-#[derive(Serialize)]
-struct IdleLine {
-    /// `declared`, `stored` or `unknown`.
-    from: &'static str,
-    watts: Option<f64>,
-}
-
-#[derive(Serialize)]
-struct CardLine {
-    index: u32,
-    name: String,
-    uuid: String,
-    driver: Option<String>,
-    backend: &'static str,
-    peak_watts: Option<f64>,
-    peak_seconds: Option<f64>,
-    floor: Option<Floor>,
-    reader_cpu_seconds: f64,
 }
 
 /// Several lines as one.
@@ -114,61 +67,6 @@ impl Outcome<'_> {
     fn stored_floor(&self, card: &Card) -> Option<Floor> {
         let scope = card.device().scope;
         card.profile().resting(scope).filter(|_| !self.declared).cloned()
-    }
-
-    fn line(&self) -> anyhow::Result<String> {
-        let cards: Vec<CardLine> = self.meter.cards().iter().map(|card| self.card(card)).collect();
-        let only = if let [only] = cards.as_slice() { Some(only) } else { None };
-        let (command, exit_code, exit_signal, ended_by) = match &self.what {
-            What::Command(command, exit) => {
-                let words = command.iter().map(|word| word.to_string_lossy().into_owned());
-                let (code, signal) = match exit {
-                    Exit::Code(code) => (Some(*code), None),
-                    Exit::Signal(number) => (None, Some(i32::from(*number))),
-                };
-                (Some(words.collect()), code, signal, None)
-            }
-            What::Watched(End::Process) => (None, None, None, Some("process")),
-            What::Watched(End::Span) => (None, None, None, Some("span")),
-            What::Watched(End::Signal(number)) => (None, None, Some(*number), Some("signal")),
-        };
-        let watts = self.meter.idle_watts();
-        let from = match (watts, self.declared) {
-            (None, _) => "unknown",
-            (Some(_), true) => "declared",
-            (Some(_), false) => "stored",
-        };
-        let line = Line {
-            form: self.measured.form(self.tokens),
-            watt_hours: self.measured.joules.map(|joules| joules / 3600.0),
-            peak_watts: only.and_then(|card| card.peak_watts),
-            peak_seconds: only.and_then(|card| card.peak_seconds),
-            idle: IdleLine { from, watts },
-            cards,
-            command,
-            exit_code,
-            exit_signal,
-            ended_by,
-            message: self.message(),
-            warnings: self.meter.warnings(),
-        };
-        Ok(serde_json::to_string(&line)? + "\n")
-    }
-
-    fn card(&self, card: &Card) -> CardLine {
-        let device = card.device();
-        let peak = self.peak_of(card);
-        CardLine {
-            index: device.index,
-            name: device.name.clone(),
-            uuid: device.uuid.clone(),
-            driver: device.driver.clone(),
-            backend: device.backend.word(),
-            peak_watts: peak.map(|peak| peak.watts),
-            peak_seconds: peak.map(|peak| peak.seconds),
-            floor: self.stored_floor(card),
-            reader_cpu_seconds: card.cost().cpu_ns as f64 / 1e9,
-        }
     }
 
     /// Why the figure is missing, and what to do.
@@ -223,7 +121,7 @@ impl Outcome<'_> {
                 significant(joules)
             ),
             (Some(joules), _) => format!(
-                "{STRONG}{} J{STRONG:#} above idle{} = {} Wh, in {seconds}",
+                "{STRONG}{} J{STRONG:#} above idle{} ({} Wh), in {seconds}",
                 significant(joules),
                 self.bound(),
                 significant(joules / 3600.0)
@@ -273,10 +171,9 @@ impl Outcome<'_> {
         let over = over.map(|peak| peak.seconds).fold(0.0, f64::max);
         let peak = match peaks.as_slice() {
             [] => "its peak is not known: too few updates".to_owned(),
-            peaks => format!(
-                "peak {} (the highest mean over {over:.2} s, as fine as the updates allow)",
-                peaks.join(" and ")
-            ),
+            peaks => {
+                format!("at its highest no less than {} (over {over:.2} s)", peaks.join(" and "))
+            }
         };
         let gross = measured.gross_joules.map_or("–".into(), significant);
         format!("{:.1} W on average ({gross} J with idle), {peak}", measured.mean_watts)
