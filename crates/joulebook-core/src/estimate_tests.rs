@@ -84,6 +84,19 @@ fn raw_is_the_difference_of_the_newest_publishes() {
 }
 
 #[test]
+fn a_part_shorter_than_the_period_holds_no_figure_of_its_own() {
+    let points = Truth::step(1040, 1340, 330.0).published(2000, 0);
+    let part = |opening: usize, closing: usize, span| {
+        raw_part(Some(points[opening]), Some(points[closing]), &points, span, &facts())
+    };
+    // 5 ms around one publish: the energy of 100 ms.
+    let missing = part(10, 11, span(1098, 1103)).unwrap_err();
+    assert_eq!(missing.fault, Fault::WindowBelowResolution);
+    assert!(missing.seen.unwrap().gross_j > 10.0, "it is kept");
+    assert!(part(10, 11, span(1050, 1150)).is_ok());
+}
+
+#[test]
 fn raw_says_nothing_where_nothing_was_published() {
     let points = Truth::step(0, 1, 0.0).published(2000, 0);
     let asked = |opening, closing| raw(opening, closing, &points, span(1040, 1060), &facts());
@@ -372,9 +385,11 @@ fn polls_that_repeat_a_value_are_no_updates() {
     let watts = |at_ms: u64| (at_ms, if at_ms < 500 { 90.0 } else { 210.0 });
     let points = readings(1, (0..1000).map(watts));
     let facts = facts();
-    let estimate = gauge(&Curve::new(&points, &facts), span(0, 1000), 0.5, true).unwrap();
+    let curve = Curve::new(&points, &facts);
+    let estimate = gauge(&curve, span(0, 1000), 0.5, true).unwrap();
     assert!((estimate.gross_j - 150.0).abs() < 1.0, "{estimate:?}");
     assert_eq!(estimate.samples, 2);
+    assert_eq!(gauge(&curve, span(0, 1000), 0.1, true).unwrap().samples, 2, "seen to stand");
     assert!(estimate.flags.contains(Flags::WINDOW_ASSUMED));
 }
 
@@ -402,6 +417,9 @@ fn a_gauge_does_not_measure_below_its_averaging() {
     assert_eq!(missing.fault, Fault::WindowBelowResolution);
     assert!((missing.seen.unwrap().gross_j - 120.0 * 0.999).abs() < 1e-6);
     assert!(gauge(&curve, span(1000, 2000), 0.1, false).is_ok());
+    // The same word where no reading reaches back to the opening.
+    let missing = gauge(&Curve::new(&points[12..], &facts), span(1000, 1999), 0.1, false);
+    assert_eq!(missing.unwrap_err().fault, Fault::WindowBelowResolution);
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! Refused: units that are not known, rows whose time goes back, several cards that the rows do
 //! not tell apart, and epoch seconds against stamps whose zone nobody has given.
 
-pub(crate) mod cell;
+pub mod cell;
 mod choose;
 mod error;
 mod frozen;

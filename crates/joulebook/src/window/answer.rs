@@ -152,7 +152,8 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
     };
     let opening = newest_at(span.open_ns, edge.newest);
     let last = newest_at(span.close_ns, closing.newest);
-    let estimated = estimate::raw(opening, last, &points, span, &facts);
+    let rule = if only.is_some() { estimate::raw_part } else { estimate::raw };
+    let estimated = rule(opening, last, &points, span, &facts);
     whole(estimated.map_err(|missing| still(card, span, missing)))
 }
 
