@@ -15,6 +15,7 @@ pub mod fault;
 pub mod flags;
 pub mod grade;
 pub mod idle;
+pub mod ledger;
 pub mod measurement;
 pub mod register;
 pub mod ring;
