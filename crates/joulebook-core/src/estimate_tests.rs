@@ -402,7 +402,7 @@ fn a_longer_hole_is_bridged_and_said() {
     assert!(estimate.flags.contains(Flags::BRIDGED));
     // Nine of the ten seconds were seen by no reading.
     let unseen_j = 9.0 * (770.0 - 200.0);
-    assert!((estimate.bound_j - unseen_j - 2.0 * 700.0).abs() < 1e-6, "{estimate:?}");
+    assert!((estimate.bound_j - unseen_j - 1.5 * 700.0).abs() < 1e-6, "{estimate:?}");
     let gap = readings(1000, [(0, 100.0), (1000, 100.0), (61_000, 300.0), (62_000, 300.0)]);
     let missing = gauge(&Curve::new(&gap, &facts), span(0, 62_000), 1.0, false).unwrap_err();
     assert_eq!((missing.fault, missing.lower_bound_j), (Fault::Gap, Some(400.0)));
@@ -420,6 +420,42 @@ fn a_gauge_does_not_measure_below_its_averaging() {
     // The same word where no reading reaches back to the opening.
     let missing = gauge(&Curve::new(&points[12..], &facts), span(1000, 1999), 0.1, false);
     assert_eq!(missing.unwrap_err().fault, Fault::WindowBelowResolution);
+}
+
+/// Readings each 10 ms, each the mean over the second before it, of a card that draws `inside_w`
+/// from 3 s to 5 s and `outside_w` else.
+fn averaged(inside_w: f64, outside_w: f64, until_ms: u64) -> Vec<Point> {
+    let truth = Truth(vec![(0, outside_w), (3000, inside_w), (5000, outside_w)]);
+    let mean = |at_ms: u64| {
+        let joules = truth.joules(at_ms * MS) - truth.joules((at_ms - 1000) * MS);
+        (at_ms, joules)
+    };
+    readings(10, (100..=until_ms / 10).map(|poll| mean(poll * 10)))
+}
+
+#[test]
+fn a_known_average_stands_for_its_middle() {
+    let facts = Facts { averaging_s: Some(1.0), ..facts() };
+    assert!((settles_after_s(&facts, 0.01) - 0.505).abs() < 1e-12);
+    let asked = span(3000, 5000);
+    let read = |points: &[Point]| gauge(&Curve::new(points, &facts), asked, 0.01, false).unwrap();
+    // As long as its readings do not go on for half a second the edges are read where they stand.
+    let early = read(&averaged(400.0, 100.0, 5500));
+    let settled = read(&averaged(400.0, 100.0, 5510));
+    assert!((early.gross_j - (800.0 - 150.0)).abs() < 3.1, "{early:?}");
+    assert!((early.bound_j - 0.51 * facts.swing_w()).abs() < 1e-9, "{early:?}");
+    assert!((settled.gross_j - (800.0 - 75.0)).abs() < 3.1, "{settled:?}");
+    assert!((settled.bound_j - 0.26 * facts.swing_w()).abs() < 1e-9, "{settled:?}");
+    // The worst that a load can do comes close to the bound.
+    let worst = read(&averaged(facts.deepest_w, facts.ceiling_w, 7000));
+    let share = (worst.gross_j - 2.0 * facts.deepest_w) / worst.bound_j;
+    assert!((0.95..=1.0).contains(&share), "{share}: {worst:?}");
+    // What is only assumed moves nothing.
+    let assumed = Facts { averaging_s: None, ..facts };
+    assert_eq!(settles_after_s(&assumed, 0.01), 0.0);
+    let points = averaged(400.0, 100.0, 5510);
+    let estimate = gauge(&Curve::new(&points, &assumed), asked, 0.01, false).unwrap();
+    assert_eq!(estimate.gross_j, early.gross_j);
 }
 
 #[test]
