@@ -203,8 +203,8 @@ fn a_journal_is_read_back_and_the_first_break_is_named() {
         journal.iter().map(|line| serde_json::to_string(line).unwrap()).collect();
     let read = |text: &[String]| {
         let mut auditor = Auditor::new();
-        let lines = text.iter().map(|line| serde_json::from_str::<Transaction>(line).unwrap());
-        lines.map(|line| auditor.next(&line)).collect::<Result<(), _>>().map(|()| auditor)
+        let mut lines = text.iter().map(|line| serde_json::from_str::<Transaction>(line).unwrap());
+        lines.try_for_each(|line| auditor.next(&line)).map(|()| auditor)
     };
     assert_eq!(read(&text).unwrap().ledger().counted_uj(), ledger.counted_uj());
     let mut forged = text.clone();
