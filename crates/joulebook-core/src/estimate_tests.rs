@@ -341,9 +341,11 @@ fn polls_that_repeat_a_value_are_no_updates() {
     let watts = |at_ms: u64| (at_ms, if at_ms < 500 { 90.0 } else { 210.0 });
     let points = readings(1, (0..1000).map(watts));
     let facts = facts();
-    let estimate = gauge(&Curve::new(&points, &facts), span(0, 1000), 0.5, true).unwrap();
+    let curve = Curve::new(&points, &facts);
+    let estimate = gauge(&curve, span(0, 1000), 0.5, true).unwrap();
     assert!((estimate.gross_j - 150.0).abs() < 1.0, "{estimate:?}");
     assert_eq!(estimate.samples, 2);
+    assert_eq!(gauge(&curve, span(0, 1000), 0.1, true).unwrap().samples, 2, "seen to stand");
     assert!(estimate.flags.contains(Flags::WINDOW_ASSUMED));
 }
 
@@ -371,6 +373,9 @@ fn a_gauge_does_not_measure_below_its_averaging() {
     assert_eq!(missing.fault, Fault::WindowBelowResolution);
     assert!((missing.seen.unwrap().gross_j - 120.0 * 0.999).abs() < 1e-6);
     assert!(gauge(&curve, span(1000, 2000), 0.1, false).is_ok());
+    // The same word where no reading reaches back to the opening.
+    let missing = gauge(&Curve::new(&points[12..], &facts), span(1000, 1999), 0.1, false);
+    assert_eq!(missing.unwrap_err().fault, Fault::WindowBelowResolution);
 }
 
 #[test]

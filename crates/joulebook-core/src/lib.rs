@@ -13,6 +13,7 @@ pub mod estimate;
 pub mod fault;
 pub mod flags;
 pub mod grade;
+pub mod idle;
 pub mod measurement;
 pub mod register;
 pub mod ring;

@@ -21,7 +21,11 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
         return Err(Missing::of(Fault::NotReady));
     };
     if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {
-        return Err(curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady)));
+        let missing = curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady));
+        // What the sensor cannot tell apart no further reading would tell.
+        let blurred = facts.averaging_s.is_some_and(|averaging_s| span.seconds() < averaging_s);
+        let fault = if blurred { Fault::WindowBelowResolution } else { missing.fault };
+        return Err(Missing { fault, ..missing });
     }
     let mut gross_j = 0.0;
     let mut bridged_j = 0.0;
@@ -118,16 +122,20 @@ fn part(from: &Point, to: &Point, open_ns: u64, close_ns: u64) -> f64 {
 }
 
 /// Sensor updates inside: a changed value is one; an equal one counts again only when the sensor
-/// had the time to publish anew.
+/// had the time to publish anew since the last update, and nobody looked meanwhile: polls that are
+/// denser than the sensor see its value stand, and are no evidence that it was published again.
 fn updates(points: &[Point], open_ns: u64, close_ns: u64, update_s: f64) -> u64 {
     let mut counted_ns: Option<u64> = None;
+    let mut looked_ns: Option<u64> = None;
     let mut updates = 0;
     for point in points.iter().filter(|point| (open_ns..=close_ns).contains(&point.at_ns)) {
-        let due = counted_ns.is_none_or(|at| seconds(at, point.at_ns) >= update_s * 0.999);
+        let since = |at: Option<u64>| at.map_or(f64::INFINITY, |at| seconds(at, point.at_ns));
+        let due = since(counted_ns) >= update_s * 0.999 && since(looked_ns) >= update_s * 0.5;
         if due || !point.flags.contains(Flags::REPEATED) {
             updates += 1;
             counted_ns = Some(point.at_ns);
         }
+        looked_ns = Some(point.at_ns);
     }
     updates
 }

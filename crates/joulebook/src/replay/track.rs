@@ -106,7 +106,8 @@ impl Track {
             })
             .collect();
         let update_s = (changed_ns.len() > 3).then(|| median_s(&changed_ns)).flatten();
-        let period_s = update_s.unwrap_or(poll_gap_s).max(poll_gap_s);
+        // A sensor that was hardly seen to change is not taken for faster than they are.
+        let period_s = update_s.unwrap_or(SLOWEST_S).max(poll_gap_s);
         let shown_anew_s = update_s.filter(|update_s| *update_s > 1.5 * poll_gap_s);
         let (averaging_s, assumed) =
             averaging(channel.shows, told.sensor, period_s, shown_anew_s.is_some());
