@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// The text of a file. PowerShell's `>` writes UTF-16 with a mark in front; what is no UTF-8 is
 /// replaced and will fail as the cell it stands in.
-pub(super) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     let wide = |rest: &[u8], word: fn([u8; 2]) -> u16| {
         let words = rest.chunks_exact(2).map(|pair| match pair {
             [first, second] => word([*first, *second]),
@@ -21,7 +21,7 @@ pub(super) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// The cells of a row, trimmed; a comma inside double quotes is part of its cell.
-pub(super) fn cells(line: &str) -> Vec<&str> {
+pub(crate) fn cells(line: &str) -> Vec<&str> {
     let mut cells = Vec::new();
     let (mut begin, mut quoted) = (0, false);
     for (at, letter) in line.char_indices() {
@@ -45,7 +45,7 @@ fn bare(cell: &str) -> &str {
 }
 
 /// The start of a text, for messages.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 60;
     let clean: String = text.chars().filter(|letter| !letter.is_control()).take(MOST).collect();
     if text.chars().nth(MOST).is_some() { format!("{clean}…") } else { clean }

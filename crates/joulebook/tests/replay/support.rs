@@ -39,9 +39,9 @@ pub fn spans(recording: &Recording, marks: &[u8], zone: &str) -> Vec<Span> {
     let zone: Zone = zone.parse().unwrap();
     let marks = replay::marks(marks).unwrap();
     let first_ns = recording.span.open_ns;
-    let span = |(start, end): &(replay::Moment, replay::Moment)| Span {
-        open_ns: start.on(recording.clock, Some(&zone), first_ns).unwrap(),
-        close_ns: end.on(recording.clock, Some(&zone), first_ns).unwrap(),
+    let span = |mark: &replay::Mark| Span {
+        open_ns: mark.start.on(recording.clock, Some(&zone), first_ns).unwrap(),
+        close_ns: mark.end.on(recording.clock, Some(&zone), first_ns).unwrap(),
     };
     marks.windows.iter().map(span).collect()
 }

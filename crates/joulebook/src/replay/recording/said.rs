@@ -28,7 +28,8 @@ impl Recording {
                 let limit = track.device.limit;
                 limit.is_some_and(|limit| track.range_w.1 <= limit.watts() * 1.1)
             };
-            if let Some(track) = card.tracks.iter().find(|track| !believed(track)) {
+            let energetic = |track: &&Track| track.has_energy() && !believed(track);
+            if let Some(track) = card.tracks.iter().find(energetic) {
                 let watts = track.facts.ceiling_w;
                 merge(&mut said, Warning::CeilingAssumed { card: label, watts });
             }
@@ -68,6 +69,13 @@ impl Recording {
             });
         }
         let gaps = track.stretches(Flags::GAP);
+        if track.is_counter() {
+            if let Some((from_ns, ..)) = gaps.first() {
+                let (times, from_s) = (gaps.len(), after_s(*from_ns));
+                said.push(Warning::Restarted { column: column(), times, from_s });
+            }
+            return;
+        }
         if let Some((from_ns, ..)) = gaps.first() {
             said.push(Warning::Gap {
                 column: column(),
@@ -76,8 +84,18 @@ impl Recording {
                 from_s: after_s(*from_ns),
             });
         }
-        let seconds = track.resolution_s();
+        let seconds = track.averaging_s();
         let column = track.channel.name.clone();
+        if !track.has_energy() {
+            return match track.readings {
+                0 | 1 => merge(said, Warning::OneReading { column }),
+                // A counter: a power that stands still is told above.
+                _ => {}
+            };
+        }
+        if track.is_counter() {
+            return;
+        }
         if track.assumed {
             merge(said, Warning::WindowAssumed { column, seconds });
         } else if seconds >= 1.0 {
@@ -134,6 +152,9 @@ fn merge(said: &mut Vec<Warning>, warning: Warning) {
     let close = |one: f64, other: f64| (one - other).abs() < 5e-4;
     for known in said.iter_mut() {
         match (known, &warning) {
+            (Warning::OneReading { column }, Warning::OneReading { column: name }) => {
+                return add(column, name);
+            }
             (
                 Warning::WindowAssumed { column, seconds },
                 Warning::WindowAssumed { column: name, seconds: other },
