@@ -21,6 +21,9 @@ const DIRECT: &[&str] = &[
     "M40", "M60", "M4", "M6", "M10", "K80", "K40", "K40M", "K40C", "K20", "K20X", "K10", "T4",
     "T4G", "T400", "T600", "T1000",
 ];
+/// Kepler's Teslas: their sensor follows power slowly, like a first-order filter. That is no mean
+/// over a window: what a step has left out comes later, for seconds.
+const SLOW: &[&str] = &["K10", "K20", "K20X", "K20M", "K20C", "K40", "K40M", "K40C", "K80"];
 /// Ampere without GA100, Ada, Hopper, Blackwell.
 const AVERAGED: &[&str] = &[
     "A2",
@@ -49,13 +52,23 @@ const AVERAGED: &[&str] = &[
     "BLACKWELL",
 ];
 
+/// True for a card whose sensor follows power slowly.
+pub(super) fn is_slow(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    words(&upper).iter().any(|word| SLOW.contains(word))
+}
+
+fn words(upper: &str) -> Vec<&str> {
+    upper
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|it| !it.is_empty())
+        .collect()
+}
+
 /// What a name tells; `None` when nothing.
 pub(super) fn sensor(name: &str) -> Option<Sensor> {
     let upper = name.to_ascii_uppercase();
-    let words: Vec<&str> = upper
-        .split(|letter: char| !letter.is_ascii_alphanumeric())
-        .filter(|it| !it.is_empty())
-        .collect();
+    let words = words(&upper);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(word));
     if any(OLD_BRANDS) || any(DIRECT) {
         return Some(Sensor::Direct);
@@ -101,6 +114,7 @@ fn names_tell_the_sensor_or_nothing() {
     ] {
         assert_eq!(sensor(name), Some(Sensor::Averaged), "{name}");
     }
+    assert!(is_slow("Tesla K40m") && !is_slow("NVIDIA A40"));
     for name in ["", "AMD Instinct MI300X", "NVIDIA RTX 6000", "Orin (nvgpu)", "RTX"] {
         assert_eq!(sensor(name), None, "{name}");
     }

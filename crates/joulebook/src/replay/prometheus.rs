@@ -58,6 +58,8 @@ pub(super) fn read(text: &str) -> Result<Log, ReplayError> {
         }
     }
     let labels = Labels::of(&names, [time, value], &rows)?;
+    // A dump is series after series, and a label that changes begins a new one each time.
+    rows.sort_by_key(|(_, at_ns, _)| *at_ns);
     let name = names.get(value).cloned().unwrap_or_default();
     let shows = metric.shows(rows.iter().filter_map(|(.., cells)| cells.get(value).copied()));
     let scope = if name.contains("package") { Scope::Package } else { Scope::Gpu };

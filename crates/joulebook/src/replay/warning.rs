@@ -198,6 +198,13 @@ pub enum Warning {
         /// When first, s after the beginning.
         from_s: f64,
     },
+    /// The sensor follows power slowly.
+    SlowSensor {
+        /// The card.
+        card: String,
+        /// What is allowed for it, s.
+        seconds: f64,
+    },
     /// A column covers more than the card.
     Covers {
         /// The column.
@@ -265,6 +272,7 @@ impl Warning {
             Self::Parts { .. } => "parts",
             Self::MarkRefused { .. } => "mark_refused",
             Self::Restarted { .. } => "counter_reset",
+            Self::SlowSensor { .. } => "slow_sensor",
             Self::Covers { .. } => "covers_more",
             Self::WindowsUncertain { .. } => "window_uncertain",
             Self::WindowsBelowResolution { .. } => "window_below_resolution",

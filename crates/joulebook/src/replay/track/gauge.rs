@@ -33,12 +33,13 @@ pub(super) fn play(
     device: Device,
     told: Told,
 ) -> Option<Track> {
+    let limit = device.limit.unwrap_or_else(|| usual(column, rows).max(DEFAULT_CEILING));
     let mut seen = Vec::new();
     let mut lost = Vec::new();
     let mut readings = Vec::with_capacity(rows.len());
     for row in rows {
         let reading = row.readings.get(column).copied().unwrap_or(Err(Fault::Absent));
-        let reading = reading.and_then(|value| usable(value, &device));
+        let reading = reading.and_then(|value| usable(value, limit));
         match reading {
             Ok(power) => seen.push(Seen { at_ns: row.at_ns, power, activity: row.activity }),
             Err(fault) => lost.push((row.at_ns, row.line, fault)),
@@ -120,10 +121,21 @@ fn averaging(
     }
 }
 
+/// The reading in the middle of them all: a machine that draws more than any card does so in most
+/// of them, an uninitialised word stands in few.
+fn usual(column: usize, rows: &[Row]) -> Power {
+    let powers = rows.iter().filter_map(|row| match row.readings.get(column) {
+        Some(Ok(Value::Power(power))) => Some(*power),
+        _ => None,
+    });
+    let mut powers: Vec<Power> = powers.collect();
+    powers.sort_unstable();
+    powers.get(powers.len() / 2).copied().unwrap_or(Power::ZERO)
+}
+
 /// The power of a reading that a card can have.
-fn usable(value: Value, device: &Device) -> Result<Power, Fault> {
+fn usable(value: Value, limit: Power) -> Result<Power, Fault> {
     let Value::Power(power) = value else { return Err(Fault::NotSupported) };
-    let limit = device.limit.unwrap_or(DEFAULT_CEILING);
     if plausible_power(power, Some(limit)) { Ok(power) } else { Err(Fault::Implausible) }
 }
 

@@ -129,6 +129,11 @@ impl fmt::Display for Warning {
                 "{column}: the counter fell or jumped {times} times, first at +{from_s:.3} s: what it \
                  counted across is not known"
             ),
+            Self::SlowSensor { card, seconds } => write!(
+                to,
+                "{card} has a sensor that follows its power slowly, which is a lag and no mean over a \
+                 window: bounds allow for {seconds} s at each edge"
+            ),
             Self::Covers { column, what } => {
                 write!(to, "{column} covers {what}, not a card alone")
             }
