@@ -9,7 +9,7 @@
 use super::{
     ReplayError,
     instant::{elapsed, instant},
-    stamp::{Moment, decimal_ns},
+    stamp::{DAY, Moment, decimal_ns},
     table::columns::at,
     text::{cells, decoded, shortened},
 };
@@ -174,7 +174,15 @@ fn stamped_windows(
         let length_ns = length_ns.filter(|ns| (1.0..3e15).contains(ns)).map(|ns| ns as u64);
         let length_ns = length_ns
             .ok_or_else(|| refused(format!("`{}` is no duration", shortened(cell(duration)))))?;
-        windows.push((at.moment(), length_ns, if at.fine { 0 } else { SECOND }));
+        let moment = match (at.moment(), windows.last()) {
+            // A time of day that falls back by most of a day is one of the next day.
+            (Moment::TimeOfDay(ns), Some((Moment::TimeOfDay(last), ..))) => {
+                let ns = last - last % DAY + ns;
+                Moment::TimeOfDay(if ns + DAY / 2 < *last { ns + DAY } else { ns })
+            }
+            (moment, _) => moment,
+        };
+        windows.push((moment, length_ns, if at.fine { 0 } else { SECOND }));
     }
     let overlaps = |ends: bool| {
         let spans = windows.iter().filter_map(|(at, length_ns, _)| {

@@ -20,10 +20,6 @@ use crate::reader::{Backend, Device};
 
 mod said;
 
-/// How long a slow sensor is away from what it follows, s: the time constant of a Tesla K40m's is
-/// 0.8 s beside a meter.
-const SLOW_S: f64 = 1.0;
-
 /// What a person says of the cards.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -121,11 +117,11 @@ impl Recording {
             let device = device(place, &name, rows, options);
             let model = options.model.as_deref().or(name.model.as_deref());
             let sensor = model.and_then(model::sensor).or_else(|| shown(&channels, rows));
-            let slow = model.is_some_and(model::is_slow);
-            if slow {
-                warnings.push(Warning::SlowSensor { card: name.label(), seconds: SLOW_S });
+            let slow_s = model.and_then(model::slow_s);
+            if let Some(seconds) = slow_s {
+                warnings.push(Warning::SlowSensor { card: name.label(), seconds });
             }
-            let late_s = if slow { late_s + SLOW_S } else { late_s };
+            let late_s = late_s + slow_s.unwrap_or_default();
             let told = Told { sensor, floor_w: options.floor_w, late_s };
             let play = |(column, channel): (usize, &super::Channel)| {
                 Track::play(channel, column, rows, device.clone(), told)

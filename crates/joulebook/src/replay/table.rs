@@ -8,6 +8,8 @@ pub(super) mod columns;
 mod shape;
 mod ticks;
 
+use std::collections::HashMap;
+
 use joulebook_core::Fault;
 
 pub(super) use self::shape::{decimals, looks_like_power};
@@ -58,7 +60,7 @@ pub(super) fn read(text: &str, columns: Columns) -> Result<Log, ReplayError> {
     }
     let mut reading = Reading {
         log,
-        keys: Vec::new(),
+        keys: HashMap::new(),
         ends: None,
         clock: None,
         fine: false,
@@ -83,7 +85,7 @@ struct Reading {
     /// The column that tells cards apart.
     key: Option<usize>,
     /// What the cards of the log are told apart by.
-    keys: Vec<String>,
+    keys: HashMap<String, usize>,
     /// How the last row's last cell was written.
     ends: Option<Shape>,
     /// The clock of the first stamp.
@@ -175,12 +177,13 @@ impl Reading {
     }
 
     fn card(&mut self, key: &str, cells: &[&str]) -> usize {
-        if let Some(known) = self.keys.iter().position(|known| known == key) {
-            return known;
+        if let Some(known) = self.keys.get(key) {
+            return *known;
         }
-        self.keys.push(key.to_owned());
+        let place = self.log.cards.len();
+        self.keys.insert(key.to_owned(), place);
         self.log.cards.push(self.columns.card(cells, self.key));
-        self.keys.len() - 1
+        place
     }
 
     /// True for a last row without its line's end that lost a part of itself: some cells, or the

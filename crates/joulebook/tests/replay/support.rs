@@ -19,6 +19,15 @@ pub fn made_up(name: &str) -> Vec<u8> {
     fs::read(root().join("testdata/recordings").join(name)).unwrap()
 }
 
+/// The names of all made-up logs and files of windows.
+pub fn all_made_up() -> Vec<String> {
+    let entries = fs::read_dir(root().join("testdata/recordings")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name != "README.md").collect();
+    names.sort();
+    names
+}
+
 pub fn recording(bytes: &[u8]) -> Recording {
     with(bytes, &Options::default())
 }
@@ -44,6 +53,11 @@ pub fn spans(recording: &Recording, marks: &[u8], zone: &str) -> Vec<Span> {
         close_ns: mark.end.on(recording.clock, Some(&zone), first_ns).unwrap(),
     };
     marks.windows.iter().map(span).collect()
+}
+
+/// The gross energy of all cards over all of a recording, J.
+pub fn whole_j(recording: &Recording, ask: &Ask) -> f64 {
+    recording.sum(&recording.whole(ask), ask).seen.unwrap().gross_j
 }
 
 /// The one card of a recording over a window.

@@ -68,6 +68,9 @@ impl Recording {
                 joules: bridged.iter().map(|(_, _, joules)| joules).sum(),
             });
         }
+        if track.readings == 1 {
+            return merge(said, Warning::OneReading { column: track.channel.name.clone() });
+        }
         let gaps = track.stretches(Flags::GAP);
         if track.is_counter() {
             if let Some((from_ns, ..)) = gaps.first() {
@@ -86,16 +89,6 @@ impl Recording {
         }
         let seconds = track.averaging_s();
         let column = track.channel.name.clone();
-        if !track.has_energy() {
-            return match track.readings {
-                0 | 1 => merge(said, Warning::OneReading { column }),
-                // A counter: a power that stands still is told above.
-                _ => {}
-            };
-        }
-        if track.is_counter() {
-            return;
-        }
         if track.assumed {
             merge(said, Warning::WindowAssumed { column, seconds });
         } else if seconds >= 1.0 {

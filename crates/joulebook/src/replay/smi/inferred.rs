@@ -1,10 +1,8 @@
 //! What the columns of rows without a header are, where their cells leave one reading.
 //!
 //! Power is the one column in watts, or, without units, the one column with the two decimals that
-//! nvidia-smi gives power alone. An index is the one column of small numbers that differ within each
-//! tick. Anything less clear is left to a person.
-
-use std::collections::{HashMap, HashSet};
+//! nvidia-smi gives power alone. An index is the one column that counts the cards of each tick.
+//! Anything less clear is left to a person.
 
 use crate::replay::{
     cell::number,
@@ -49,21 +47,20 @@ pub(super) fn names(text: &str) -> Option<Vec<String>> {
     name(power, "power.draw");
     if let Some(uuid) = only(&|at| column(at).all(|cell| cell.starts_with("GPU-"))) {
         name(uuid, "uuid");
-    } else if let Some(index) = only(&|at| is_index(&rows, time, at)) {
+    } else if let Some(index) = only(&|at| is_index(&rows, at)) {
         name(index, "index");
     }
     Some(names)
 }
 
-/// True for small numbers of which a tick has each once, and more than one.
-fn is_index(rows: &[&[&str]], time: usize, at: usize) -> bool {
-    let mut ticks: HashMap<&str, HashSet<&str>> = HashMap::new();
-    for row in rows {
-        let (Some(stamp), Some(cell)) = (row.get(time), row.get(at)) else { return false };
-        let small = cell.parse::<u64>().is_ok_and(|index| index < MOST_CARDS);
-        if !small || !ticks.entry(stamp).or_default().insert(cell) {
-            return false;
-        }
-    }
-    ticks.len() < rows.len()
+/// True for numbers that count up from 0 and begin again, row by row, as cards do in each tick.
+fn is_index(rows: &[&[&str]], at: usize) -> bool {
+    let index = |row: &&[&str]| row.get(at)?.parse::<u64>().ok();
+    let Some(indices) = rows.iter().map(index).collect::<Option<Vec<u64>>>() else { return false };
+    let cards = indices.iter().max().map_or(0, |most| most.saturating_add(1));
+    let in_turn = indices.windows(2).all(|pair| match pair {
+        [from, to] => (from + 1) % cards.max(1) == *to,
+        _ => false,
+    });
+    (2..=MOST_CARDS).contains(&cards) && indices.len() as u64 >= 2 * cards && in_turn
 }
