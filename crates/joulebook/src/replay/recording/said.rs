@@ -109,7 +109,8 @@ impl Recording {
         let tracks = self.cards.first().into_iter().flat_map(|card| {
             windows.iter().filter_map(move |span| {
                 let track = ask.track(card, span.seconds())?;
-                (span.seconds() < track.resolution_s()).then_some(track)
+                let is_short = span.seconds() < track.resolution_s() && !track.is_counter();
+                is_short.then_some(track)
             })
         });
         let short: Vec<&Track> = tracks.collect();
