@@ -34,4 +34,4 @@ measure name="" *arguments:
 
 # the suite for a real card, under five minutes, on a host that has one
 gpu:
-    cargo test --release -p joulebook --test gpu -- --ignored --nocapture --test-threads 1
+    cargo test --release -p joulebook --test gpu -- --ignored

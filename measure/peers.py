@@ -191,27 +191,39 @@ def label(tool, which):
     return f"joulebook, {tool}, {which}"
 
 
-def percent(part, whole):
+def share(part, whole):
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
-def row(tool, which, windows):
+def error(windows):
+    return share(sum(abs(a["joules"] - t) for t, a in windows), sum(t for t, _ in windows))
+
+
+def accuracy(windows):
+    """Σ|error|/Σtruth of the windows that a number was given for, and how many were kept: were
+    given one above 0. A tool that says 0 J has given a number; one that says "unknown" has not."""
     given = [(truth, answer) for truth, answer in windows if answer["joules"] is not None]
     kept = [(truth, answer) for truth, answer in given if answer["joules"] > 0]
+    if len(kept) == len(windows):
+        return error(given)
+    beside = "" if len(kept) == len(given) else f", {error(kept)} off"
+    return f"{error(given)} (kept {len(kept)} of {len(windows)}{beside})"
 
-    def error(some):
-        return percent(sum(abs(a["joules"] - t) for t, a in some), sum(t for t, _ in some))
 
-    bias = percent(sum(a["joules"] - t for t, a in given), sum(t for t, _ in given))
-    cpu_us = sorted(answer["cpu_ns"] for _, answer in windows)[len(windows) // 2] / 1e3
-    rules = collections.Counter(answer.get("rule") for _, answer in given)
-    bounded = [(t, a) for t, a in given if a.get("bound") is not None]
-    violated = sum(abs(a["joules"] - t) > a["bound"] for t, a in bounded)
-    notes = ", ".join(f"{rule} {count}" for rule, count in rules.most_common() if rule)
-    if bounded:
-        notes += f"; bound violated {violated}"
-    return [label(tool, which), error(given), error(kept), f"{len(kept)} of {len(windows)}", bias,
-            f"{cpu_us:.1f} µs", notes]
+def evidence(windows):
+    """By which rule, and whether the bound held."""
+    given = [(truth, answer) for truth, answer in windows if answer["joules"] is not None]
+    by_rule = collections.defaultdict(list)
+    for truth, answer in given:
+        by_rule[answer["rule"]].append((truth, answer))
+    violated = sum(abs(answer["joules"] - truth) > answer["bound"] for truth, answer in given)
+    rules = ", ".join(f"{rule} {len(some)} ({error(some)} off)" for rule, some in sorted(by_rule.items()))
+    return f"{rules}; outside its bound {violated}"
+
+
+def cpu(cells):
+    took_ns = sorted(answer["cpu_ns"] for windows in cells for _, answer in windows)
+    return f"{took_ns[len(took_ns) // 2] / 1e3:.0f} µs"
 
 
 def table(heads, rows):
@@ -222,32 +234,35 @@ def table(heads, rows):
     print()
 
 
-def about(options, load_before, seconds):
+def about(options):
     with open("/proc/cpuinfo") as file:
         models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=HERE)
-    load = " → ".join(f"{each:.1f}" for each in (load_before, os.getloadavg()[1]))
-    print(f"`measure/peers {' '.join(sys.argv[3:])}`".replace(" `", "`") + f" at {commit.stdout.strip()}, "
-          f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, {seconds / 60:.0f} minutes; "
-          f"{models[0] if models else 'unknown processor'}, {os.cpu_count()} cores, load (5 min) {load}; "
-          f"Linux {platform.release()}, Python {platform.python_version()}; {options.windows} windows a cell.\n")
+    describe = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(describe, capture_output=True, text=True, cwd=HERE).stdout.strip()
+    return (f"`measure/peers --windows {options.windows}` at {commit}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} "
+            f"UTC; {models[0] if models else 'unknown processor'}, {os.cpu_count()} cores; Linux {platform.release()}, "
+            f"Python {platform.python_version()}; load before {os.getloadavg()[1]:.1f}")
 
 
-def report(options, found, background):
+def report(found, background):
+    lengths = [f"{seconds * 1000:g} ms" for seconds in LENGTHS_S]
+    rows = [*((tool, "") for tool in TOOLS), *((profile, which) for profile in ("unprobed", "probed")
+                                               for which in ("now", "settle"))]
     for period_ms in PERIODS_MS:
-        print(f"### Counter each {period_ms} ms (± 1 ms)\n")
-        for seconds in LENGTHS_S:
-            print(f"Windows of {seconds * 1000:g} ms:\n")
-            cells = [key for key in found if key[:2] == (period_ms, seconds)]
-            order = [*TOOLS, "unprobed", "probed"]
-            cells.sort(key=lambda key: (order.index(key[2]), key[3]))
-            table(["tool", "Σ∣error∣/Σtruth", "of those kept", "kept", "bias", "CPU a window", "rule"],
-                  [row(tool, which, found[period_ms, seconds, tool, which]) for _, _, tool, which in cells])
-    print("### In the background\n")
-    table(["tool", "counter", "CPU of its other threads"],
-          [[label(tool, "all windows") if tool in PEERS else f"joulebook, {tool}", f"{period_ms} ms",
-            f"{took['background_ns'] / took['seconds'] / 1e3:.0f} µs a second"]
-           for (period_ms, tool), took in sorted(background.items(), key=lambda item: -item[0][0])])
+        def cells(tool, which):
+            return [found[period_ms, seconds, tool, which] for seconds in LENGTHS_S]
+
+        print(f"Counter each {period_ms} ms, ± 1 ms: Σ∣error∣/Σtruth of joules above idle, by length of window\n")
+        table(["tool", *lengths, "CPU a window"],
+              [[label(*row), *map(accuracy, cells(*row)), cpu(cells(*row))] for row in rows])
+        table(["rule and bound", *lengths],
+              [[label(*row), *map(evidence, cells(*row))] for row in rows if row[1]])
+    print("CPU time of the other threads of each tool's process\n")
+    table(["tool", *(f"counter each {period_ms} ms" for period_ms in PERIODS_MS)],
+          [[label(tool, "background").removesuffix(", background"),
+            *(f"{max(0, took['background_ns'] / took['seconds'] / 1e3):.0f} µs a second"
+              for took in (background[period_ms, tool] for period_ms in PERIODS_MS))]
+           for tool in [*TOOLS, "unprobed", "probed"]])
 
 
 def main():
@@ -265,7 +280,7 @@ def main():
     if options.windows < 1:
         parser.error("--windows: at least 1")
 
-    load_before, began = os.getloadavg()[1], time.monotonic()
+    began, head = time.monotonic(), about(options)
     found, background, failures = collections.defaultdict(list), {}, []
     with tempfile.TemporaryDirectory() as folder:
         control = os.path.join(folder, "live")
@@ -290,8 +305,9 @@ def main():
             each.join()
     if failures:
         sys.exit("\n".join(failures))
-    about(options, load_before, time.monotonic() - began)
-    report(options, found, background)
+    print(f"{head}, after {os.getloadavg()[1]:.1f} (of 5 min); {(time.monotonic() - began) / 60:.0f} minutes; "
+          f"{options.windows} windows a cell.\n")
+    report(found, background)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,50 @@
-//! The program's subcommands, one module each: its arguments and what it does.
+//! The table of commands: one line each here, one file each below.
 
-pub mod demo;
-pub mod read;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+
+mod config;
+mod demo;
+mod idle;
+mod probe;
+mod read;
+mod run;
+
+/// What can be asked of the program.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Measure pieces of work on a simulated card whose true energy is known
+    Demo(demo::Arguments),
+    /// Find out what can be read of each card here, how often, and whether it can be trusted
+    Probe(probe::Arguments),
+    /// Measure what each card draws at rest, and keep it as its idle floor
+    Idle(idle::Arguments),
+    /// Run a command and say what it cost in joules; or watch a process, or a span of time
+    Run(run::Arguments),
+    /// Measure windows in a recording of nvidia-smi
+    Read(read::Arguments),
+    /// Show where things are kept, what is known of each card, and what was set how
+    Config(config::Arguments),
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, context: &Context) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Demo(arguments) => demo::run(&arguments),
+            Self::Probe(arguments) => probe::run(&arguments, context),
+            Self::Idle(arguments) => idle::run(&arguments, context),
+            Self::Run(arguments) => run::run(&arguments, context),
+            Self::Read(arguments) => read::run(arguments),
+            Self::Config(arguments) => config::run(&arguments, context),
+        }
+    }
+
+    /// True when standard error belongs to somebody else: a command that is run.
+    pub const fn is_quiet(&self) -> bool {
+        matches!(self, Self::Run(_) | Self::Demo(_))
+    }
+}

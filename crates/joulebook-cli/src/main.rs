@@ -1,29 +1,7 @@
-//! The program `joulebook`.
+//! The program `joulebook`; what it does is in the library, which other front doors call too.
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-mod command;
-
-/// What a command, a process or a recording cost in joules.
-#[derive(Parser)]
-#[command(version, arg_required_else_help = true)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-#[allow(clippy::large_enum_variant, reason = "there is one, for the length of a run")]
-enum Command {
-    Demo(command::demo::Arguments),
-    Read(command::read::Arguments),
-}
-
-fn main() -> anyhow::Result<ExitCode> {
-    match Arguments::parse().command {
-        Command::Demo(arguments) => command::demo::run(&arguments),
-        Command::Read(arguments) => command::read::run(arguments),
-    }
+fn main() -> ExitCode {
+    joulebook_cli::main(std::env::args_os())
 }

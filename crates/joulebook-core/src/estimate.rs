@@ -18,7 +18,7 @@ mod gauge;
 
 pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
-pub use gauge::gauge;
+pub use gauge::{gauge, settles_after_s, trapezoid};
 use serde::{Deserialize, Serialize};
 
 use crate::{estimate::curve::Publish, fault::Fault, flags::Flags, ring::Point};
@@ -148,6 +148,25 @@ pub fn raw(
     Ok(facts.estimate(Rule::Raw, gross_j, bound_j, span, samples.max(1), flags))
 }
 
+/// [`raw`] for a part of a window. One that is shorter than the register's period and holds a
+/// publish holds the energy of a time beyond it, and its neighbours hold none: what was seen is no
+/// figure of it.
+pub fn raw_part(
+    opening: Option<Point>,
+    closing: Option<Point>,
+    between: &[Point],
+    span: Span,
+    facts: &Facts,
+) -> Estimated {
+    let seen = raw(opening, closing, between, span, facts)?;
+    if span.seconds() >= facts.period_s {
+        return Ok(seen);
+    }
+    let Estimate { samples, flags, .. } = seen;
+    let missing = Missing::of(Fault::WindowBelowResolution);
+    Err(Missing { seen: Some(seen), samples, flags, ..missing })
+}
+
 /// Each edge misses what was drawn since the publish that stands for it, as far as that can differ
 /// between the two. With both as old as they can be this is
 /// `(p + g + 2δ)·Pmax + λ·(Pmax − Pmin) + q`.
@@ -207,7 +226,8 @@ impl Facts {
     }
 
     /// An estimate whose bound is no wider than what physics allows: a card draws between its
-    /// deepest idle and its ceiling.
+    /// deepest idle and its ceiling. A figure outside of that shows that the limits are not the
+    /// card's, and then they bound nothing.
     fn estimate(
         &self,
         rule: Rule,
@@ -218,9 +238,12 @@ impl Facts {
         flags: Flags,
     ) -> Estimate {
         let (least, most) = (self.deepest_w * span.seconds(), self.ceiling_w * span.seconds());
-        let bound_j = bound_j.min((gross_j - least).abs().max((most - gross_j).abs()));
+        let is_possible = (least..=most).contains(&gross_j);
+        let bound_j =
+            if is_possible { bound_j.min((gross_j - least).max(most - gross_j)) } else { bound_j };
+        let (low_j, high_j) = (gross_j - bound_j, gross_j + bound_j);
         let range_j =
-            ((gross_j - bound_j).max(least).min(most), (gross_j + bound_j).min(most).max(least));
+            if is_possible { (low_j.max(least), high_j.min(most)) } else { (low_j, high_j) };
         Estimate { rule, gross_j, bound_j, range_j, samples, bridged_j: 0.0, flags }
     }
 }

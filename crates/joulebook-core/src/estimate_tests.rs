@@ -84,6 +84,19 @@ fn raw_is_the_difference_of_the_newest_publishes() {
 }
 
 #[test]
+fn a_part_shorter_than_the_period_holds_no_figure_of_its_own() {
+    let points = Truth::step(1040, 1340, 330.0).published(2000, 0);
+    let part = |opening: usize, closing: usize, span| {
+        raw_part(Some(points[opening]), Some(points[closing]), &points, span, &facts())
+    };
+    // 5 ms around one publish: the energy of 100 ms.
+    let missing = part(10, 11, span(1098, 1103)).unwrap_err();
+    assert_eq!(missing.fault, Fault::WindowBelowResolution);
+    assert!(missing.seen.unwrap().gross_j > 10.0, "it is kept");
+    assert!(part(10, 11, span(1050, 1150)).is_ok());
+}
+
+#[test]
 fn raw_says_nothing_where_nothing_was_published() {
     let points = Truth::step(0, 1, 0.0).published(2000, 0);
     let asked = |opening, closing| raw(opening, closing, &points, span(1040, 1060), &facts());
@@ -246,11 +259,42 @@ fn alone_says_nothing_in_doubt() {
     // No quiet tick after; or it comes too late.
     assert_eq!(changed(|points, _| points.truncate(12)), None);
     assert_eq!(changed(|_, facts| facts.period_s = 0.05), None);
-    // Stamps that cannot show quiet.
-    assert_eq!(
-        changed(|points, _| points.iter_mut().for_each(|point| point.uncertainty_ns = 50_000_000)),
-        None
-    );
+}
+
+#[test]
+fn stamps_that_show_nothing_need_all_five_ticks() {
+    let anyhow = |points: &mut Vec<Point>| {
+        points.iter_mut().for_each(|point| point.uncertainty_ns = 50_000_000);
+    };
+    let estimate = changed(|points, facts| {
+        anyhow(points);
+        facts.lag_uncertainty_s = 0.0;
+    })
+    .unwrap();
+    assert!((estimate.gross_j - 2.0).abs() < 1e-3, "{estimate:?}");
+    assert!(estimate.bound_j > 1.0, "what the stamps leave open is in the bound: {estimate:?}");
+    for tick in 5..=9 {
+        let louder = |points: &mut Vec<Point>| {
+            anyhow(points);
+            points[tick..].iter_mut().for_each(|point| point.energy_uj += 300_000);
+        };
+        // A tick of 73 W: fewer quiet ones are enough only where stamps show them to be quiet.
+        assert_eq!(changed(|points, _| louder(points)), None, "{tick}");
+    }
+}
+
+#[test]
+fn short_ticks_are_pinned_together_and_not_one_by_one() {
+    let run = |ticks: u64, tick_ms: u64| {
+        let point = |number| Point {
+            at_ns: number * tick_ms * MS,
+            uncertainty_ns: 1_100_000,
+            ..Point::default()
+        };
+        is_pinned(&(0..=ticks).map(point).collect::<Vec<_>>())
+    };
+    assert!(run(1, 100) && !run(1, 20) && run(2, 20));
+    assert!(!run(0, 100) && !is_pinned(&[]));
 }
 
 #[test]
@@ -358,7 +402,7 @@ fn a_longer_hole_is_bridged_and_said() {
     assert!(estimate.flags.contains(Flags::BRIDGED));
     // Nine of the ten seconds were seen by no reading.
     let unseen_j = 9.0 * (770.0 - 200.0);
-    assert!((estimate.bound_j - unseen_j - 2.0 * 700.0).abs() < 1e-6, "{estimate:?}");
+    assert!((estimate.bound_j - unseen_j - 1.5 * 700.0).abs() < 1e-6, "{estimate:?}");
     let gap = readings(1000, [(0, 100.0), (1000, 100.0), (61_000, 300.0), (62_000, 300.0)]);
     let missing = gauge(&Curve::new(&gap, &facts), span(0, 62_000), 1.0, false).unwrap_err();
     assert_eq!((missing.fault, missing.lower_bound_j), (Fault::Gap, Some(400.0)));
@@ -376,6 +420,42 @@ fn a_gauge_does_not_measure_below_its_averaging() {
     // The same word where no reading reaches back to the opening.
     let missing = gauge(&Curve::new(&points[12..], &facts), span(1000, 1999), 0.1, false);
     assert_eq!(missing.unwrap_err().fault, Fault::WindowBelowResolution);
+}
+
+/// Readings each 10 ms, each the mean over the second before it, of a card that draws `inside_w`
+/// from 3 s to 5 s and `outside_w` else.
+fn averaged(inside_w: f64, outside_w: f64, until_ms: u64) -> Vec<Point> {
+    let truth = Truth(vec![(0, outside_w), (3000, inside_w), (5000, outside_w)]);
+    let mean = |at_ms: u64| {
+        let joules = truth.joules(at_ms * MS) - truth.joules((at_ms - 1000) * MS);
+        (at_ms, joules)
+    };
+    readings(10, (100..=until_ms / 10).map(|poll| mean(poll * 10)))
+}
+
+#[test]
+fn a_known_average_stands_for_its_middle() {
+    let facts = Facts { averaging_s: Some(1.0), ..facts() };
+    assert!((settles_after_s(&facts, 0.01) - 0.505).abs() < 1e-12);
+    let asked = span(3000, 5000);
+    let read = |points: &[Point]| gauge(&Curve::new(points, &facts), asked, 0.01, false).unwrap();
+    // As long as its readings do not go on for half a second the edges are read where they stand.
+    let early = read(&averaged(400.0, 100.0, 5500));
+    let settled = read(&averaged(400.0, 100.0, 5510));
+    assert!((early.gross_j - (800.0 - 150.0)).abs() < 3.1, "{early:?}");
+    assert!((early.bound_j - 0.51 * facts.swing_w()).abs() < 1e-9, "{early:?}");
+    assert!((settled.gross_j - (800.0 - 75.0)).abs() < 3.1, "{settled:?}");
+    assert!((settled.bound_j - 0.26 * facts.swing_w()).abs() < 1e-9, "{settled:?}");
+    // The worst that a load can do comes close to the bound.
+    let worst = read(&averaged(facts.deepest_w, facts.ceiling_w, 7000));
+    let share = (worst.gross_j - 2.0 * facts.deepest_w) / worst.bound_j;
+    assert!((0.95..=1.0).contains(&share), "{share}: {worst:?}");
+    // What is only assumed moves nothing.
+    let assumed = Facts { averaging_s: None, ..facts };
+    assert_eq!(settles_after_s(&assumed, 0.01), 0.0);
+    let points = averaged(400.0, 100.0, 5510);
+    let estimate = gauge(&Curve::new(&points, &assumed), asked, 0.01, false).unwrap();
+    assert_eq!(estimate.gross_j, early.gross_j);
 }
 
 #[test]

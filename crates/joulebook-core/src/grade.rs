@@ -77,8 +77,10 @@ fn grade_estimate(estimate: &Estimate, context: &Context, hint: Hint) -> Measure
     let idle_j = idle_w * context.idle_seconds;
     let joules = estimate.gross_j - idle_j;
     if !(joules > 0.0 && joules.is_finite()) {
-        // Two updates and less than the floor: the floor is wrong, or the sensor is.
-        let suspect = estimate.samples > 1 && estimate.gross_j > 0.0;
+        // Two updates, and less than the floor by more than a resting card strays: the floor is
+        // wrong, or the sensor is.
+        let strays_j = (0.03 * idle_w).max(2.0) * context.idle_seconds;
+        let suspect = estimate.samples > 1 && estimate.gross_j > 0.0 && joules < -strays_j;
         let fault =
             if estimate.gross_j > 0.0 { Fault::BelowIdle } else { Fault::WindowBelowResolution };
         let flags = if suspect { base.flags | Flags::BASELINE_SUSPECT } else { base.flags };

@@ -62,6 +62,13 @@ fn no_window_is_free() {
 }
 
 #[test]
+fn a_card_at_rest_does_not_make_its_floor_suspect() {
+    let got = grade(&estimate(69.5, 0.1, 9), &context(1.0, Some(70.0)), Hint::default());
+    assert_eq!(got.error, Some(Fault::BelowIdle));
+    assert!(!got.flags.contains(Flags::BASELINE_SUSPECT));
+}
+
+#[test]
 fn without_a_baseline_only_the_gross_figure_stands() {
     let got = grade(&estimate(700.0, 5.0, 4), &context(10.0, None), Hint::default());
     assert_eq!((got.joules, got.error), (None, Some(Fault::NoBaseline)));

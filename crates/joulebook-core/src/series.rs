@@ -117,7 +117,8 @@ impl Series {
     /// The points from the `before` ones at or before `from_ns` to the `after` ones at or after
     /// `to_ns`, in order. Where the fine ring does not reach back, coarse points lead up to it.
     pub fn span(&self, from_ns: u64, to_ns: u64, before: u64, after: u64) -> Vec<Point> {
-        let mut points = Vec::new();
+        // Enough for a window of a second on a register that publishes each 100 ms.
+        let mut points = Vec::with_capacity(24);
         let first = match self.fine.at_or_before(from_ns) {
             Found::At(index, _) => index.saturating_sub(before.saturating_sub(1)),
             Found::Older(oldest) => {
@@ -292,6 +293,11 @@ impl GaugeTrack {
     /// A track of a gauge that is read every `gap_ns`.
     pub fn new(gap_ns: u64) -> Self {
         Self { gap_ns, ..Self::default() }
+    }
+
+    /// The polling gap learnt later, ns.
+    pub fn learn(&mut self, gap_ns: u64) {
+        self.gap_ns = gap_ns;
     }
 
     /// One good reading; its point goes into `writer` with `marks` added. Readings in time order:

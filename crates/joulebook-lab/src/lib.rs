@@ -13,12 +13,15 @@
 mod abi;
 pub mod accuracy;
 pub mod card;
+pub mod case;
 pub mod clock;
 pub mod control;
 pub mod driver;
 pub mod load;
+pub mod machine;
 pub mod scenario;
 pub mod simulated;
+pub mod smi;
 
 pub use clock::Clock;
 pub use load::{Live, LiveLoad, Load};

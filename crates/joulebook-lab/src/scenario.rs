@@ -67,7 +67,7 @@
 //! | --- | --- |
 //! | `energy` | `reset` (starts at 0 at T0), `setto MJ` (starts at MJ at T0), `jump ±MJ`, and those below |
 //! | `power` (`power.draw`, 185), `instant` (186), `fields` (every field read), `mem` `util` `procs` `name` `handle` `init` `all` | `stuck` (what it showed at T0), `value N`, `hang MS` (the call takes that long), ERROR |
-//! | `smi.exit CODE [text]` `smi.hang x MS` `smi.garbage x TEXT` `smi.empty x` `smi.die x` `smi.pause x` `smi.FIELD text TEXT` | what the `nvidia-smi` program does |
+//! | `smi.exit CODE [text]` `smi.hang x MS` `smi.garbage x TEXT` `smi.empty x` `smi.die x` `smi.pause x` `smi.FIELD text TEXT` | what the `nvidia-smi` program does ([`crate::smi`]) |
 //!
 //! N is mJ for `energy`, mW for `power` and `instant`, MiB for `mem`, per cent for `util`, how many
 //! of its processes are listed for `procs`. ERROR = notsupported lost unknown timeout nodata noperm

@@ -52,13 +52,15 @@ fn meter(profile: Profile) -> Meter {
 
 #[divan::bench]
 fn open_close(bencher: Bencher) {
-    bencher.bench(|| PROBED.open().close());
+    let meter = &*PROBED;
+    bencher.bench(|| meter.open().close());
 }
 
 #[divan::bench]
 fn open_mark_close(bencher: Bencher) {
+    let meter = &*PROBED;
     bencher.bench(|| {
-        let mut window = PROBED.open();
+        let mut window = meter.open();
         window.mark("stage");
         window.close()
     });
@@ -66,19 +68,22 @@ fn open_mark_close(bencher: Bencher) {
 
 #[divan::bench]
 fn open_close_now(bencher: Bencher) {
-    bencher.bench(|| PROBED.open().close().now());
+    let meter = &*PROBED;
+    bencher.bench(|| meter.open().close().now());
 }
 
 #[divan::bench]
 fn open_close_now_unprobed(bencher: Bencher) {
-    bencher.bench(|| UNPROBED.open().close().now());
+    let meter = &*UNPROBED;
+    bencher.bench(|| meter.open().close().now());
 }
 
 #[divan::bench(sample_count = 20, sample_size = 1)]
 fn settle_200_of_their_own(bencher: Bencher) {
+    let meter = &*PROBED;
     let windows = || {
         let one = |_| {
-            let window = PROBED.open();
+            let window = meter.open();
             thread::sleep(Duration::from_micros(10));
             window.close()
         };
@@ -95,8 +100,9 @@ fn settle_200_of_their_own(bencher: Bencher) {
 
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn settle_1000_that_overlap(bencher: Bencher) {
+    let meter = &*PROBED;
     let windows = || {
-        let open: Vec<_> = (0..1000).map(|_| PROBED.open()).collect();
+        let open: Vec<_> = (0..1000).map(|_| meter.open()).collect();
         thread::sleep(Duration::from_millis(50));
         let pending: Vec<_> = open.into_iter().map(joulebook::Window::close).collect();
         thread::sleep(Duration::from_millis(600));

@@ -1,13 +1,15 @@
 //! What metering costs, on the lab's card: `measure/cost` runs it.
 //!
-//!     cost windows COUNT             open + close + now, one after the other, on a simulated card
-//!     cost answers COUNT             both answers of a window of 250 ms, its publishes come
+//!     cost open COUNT                open + close, one after the other, on a simulated card
+//!     cost window COUNT              open + close + now
+//!     cost now COUNT                 the answer at once of a window of 250 ms
+//!     cost settle COUNT              its settled answer, the publishes it needs having come
 //!     cost at-once COUNT             so many windows open at the same time, on the driver's card
 //!     cost recorder SECONDS [PERIOD_MS]   the recorder alone, on the driver's card
 //!     cost memory                    what a card keeps in memory
 //!
-//! Times are CPU time, not wall time. The counts of `windows` and `answers` are also what an
-//! instruction counter wants: twice as many windows, twice the difference.
+//! Times are CPU time, not wall time. The first four are also what an instruction
+//! counter wants: the difference of two counts, by the difference of their windows.
 
 #![allow(clippy::print_stdout, reason = "its output is its result")]
 
@@ -19,7 +21,7 @@ mod probed;
 use std::{error::Error, fs, hint::black_box, sync::Arc, thread, time::Duration};
 
 use joulebook::{
-    Card, Meter, Node, Settings, Window,
+    Card, Measurement, Meter, Node, Pending, Settings, Window,
     core::{ring::Point, series::series},
     profile::{Profile, Profiles},
     record,
@@ -37,33 +39,34 @@ fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["windows", count] => windows(count.parse()?),
-        ["answers", count] => answers(count.parse()?),
+        ["open", count] => windows("open + close", count.parse()?, drop),
+        ["window", count] => windows("open + close + now", count.parse()?, |pending| {
+            black_box(pending.now());
+        }),
+        ["now", count] => answers("now", count.parse()?, Pending::now),
+        ["settle", count] => {
+            answers("settle", count.parse()?, |pending| pending.settle(Duration::ZERO))
+        }
         ["at-once", count] => at_once(count.parse()?),
         ["recorder", seconds] => recorder(seconds.parse()?, None),
         ["recorder", seconds, period_ms] => recorder(seconds.parse()?, Some(period_ms.parse()?)),
         ["memory"] => memory(),
-        _ => Err("usage: cost windows N | answers N | at-once N | recorder S [PERIOD_MS] | memory"
+        _ => Err("usage: cost open N | window N | now N | settle N | at-once N | recorder S [PERIOD_MS] | memory"
             .into()),
     }
 }
 
-fn windows(count: u32) -> Outcome {
+fn windows(what: &str, count: u32, done: impl Fn(Pending)) -> Outcome {
     let meter = simulated()?;
     let begin_ns = cpu::thread_ns();
     for _ in 0..count {
-        drop(black_box(meter.open().close()));
+        done(meter.open().close());
     }
-    let closed_ns = cpu::thread_ns();
-    for _ in 0..count {
-        black_box(meter.open().close().now());
-    }
-    say("open + close", "a window", per(closed_ns - begin_ns, count));
-    say("open + close + now", "a window", per(cpu::thread_ns() - closed_ns, count));
+    say(what, "a window", per(cpu::thread_ns() - begin_ns, count));
     Ok(())
 }
 
-fn answers(count: u32) -> Outcome {
+fn answers(what: &str, count: u32, ask: impl Fn(&Pending) -> Measurement) -> Outcome {
     let meter = simulated()?;
     let window = meter.open();
     thread::sleep(Duration::from_millis(250));
@@ -71,16 +74,11 @@ fn answers(count: u32) -> Outcome {
     thread::sleep(PUBLISHED);
     let begin_ns = cpu::thread_ns();
     for _ in 0..count {
-        black_box(pending.now());
+        black_box(ask(&pending));
     }
-    let now_ns = cpu::thread_ns();
-    for _ in 0..count {
-        black_box(pending.settle(Duration::ZERO));
-    }
-    let settled_ns = cpu::thread_ns();
-    let rule = pending.settle(Duration::ZERO).rule;
-    say("now, a window of 250 ms", "a window", per(now_ns - begin_ns, count));
-    say(&format!("settle, the same ({rule:?})"), "a window", per(settled_ns - now_ns, count));
+    let took_ns = cpu::thread_ns() - begin_ns;
+    let rule = serde_json::to_string(&ask(&pending).rule)?;
+    say(&format!("{what}, a window of 250 ms (rule {rule})"), "a window", per(took_ns, count));
     Ok(())
 }
 

@@ -180,14 +180,20 @@ impl Card {
         let (quantum_j, averaging_s) = match device.register {
             Kind::Counter { quantum, .. } => (quantum.joules(), None),
             // NVIDIA's sensors that do not average over a second average over their update period.
-            Kind::Gauge { averaging_ns: None } if device.backend == Backend::NvmlPower => {
+            Kind::Gauge { averaging_ns: None }
+                if matches!(device.backend, Backend::NvmlPower | Backend::SmiSampler) =>
+            {
                 (0.0, Some(self.update_s()))
             }
             Kind::Gauge { averaging_ns } => (0.0, averaging_ns.map(|ns| ns as f64 / SECOND)),
         };
         Facts {
             ceiling_w: ceiling(&device).watts(),
-            deepest_w: self.profile.floor(device.scope, false).map_or(0.0, |floor| floor.watts),
+            // A measured floor is a median: the card may draw a little less.
+            deepest_w: self
+                .profile
+                .floor(device.scope, false)
+                .map_or(0.0, |floor| (floor.watts - floor.spread_watts).max(0.0)),
             poll_gap_s: gap_ns as f64 / SECOND,
             period_s,
             lag_s: lag.value,

@@ -3,7 +3,8 @@
 //! Decides whether what was seen is rest: nobody was at work, and the power was steady. Refused: a
 //! floor of a card that was busy, that nobody could see the work of and that wavered, or that stands
 //! on too few updates. A wavering that the instants of the publishes explain (an unprobed register
-//! is known to within a polling gap) is not held against the card.
+//! is known to within a polling gap) is not held against the card; the power gauge, looked at beside
+//! it, sees a load that comes and goes between two polls.
 
 use std::{
     sync::Arc,
@@ -31,7 +32,7 @@ const STEADY_W: f64 = 5.0;
 /// Stretches by which steadiness is judged, beside single ticks.
 const STRETCH_NS: u64 = 1_000_000_000;
 const FEWEST_READINGS: u64 = 5;
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A floor, and what was seen while it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -98,6 +99,7 @@ pub fn measure(driver: &Driver, card: &Arc<Card>, length: Duration) -> Result<Me
     if let Some(percent) = seen.utilization_pct.filter(|percent| *percent > BUSY_PCT) {
         return Err(NoFloor::Busy { percent });
     }
+    seen.steady()?;
     let mut points = card.series().span(from_ns, now_ns(), 1, 1);
     points.retain(|point| point.at_ns >= from_ns);
     let steady = steady(&points)?;
@@ -119,8 +121,9 @@ pub fn measure(driver: &Driver, card: &Arc<Card>, length: Duration) -> Result<Me
 }
 
 /// What was seen beside the register.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Seen {
+    watts: Vec<f64>,
     utilization_pct: Option<u32>,
     loaded: bool,
     hidden: bool,
@@ -130,6 +133,7 @@ impl Seen {
     fn look(&mut self, now: Option<&CardState>) {
         let Some(now) = now else { return };
         self.utilization_pct = self.utilization_pct.max(now.utilization_pct);
+        self.watts.extend(now.watts);
         match &now.compute_apps {
             // Memory that is not known counts as large.
             Some(apps) => {
@@ -142,6 +146,30 @@ impl Seen {
             }
         }
     }
+}
+
+impl Seen {
+    /// One look in ten may stray: the look itself wakes some cards for a moment.
+    fn steady(&self) -> Result<(), NoFloor> {
+        let sorted = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let watts = sorted(self.watts.clone());
+        let Some(middle) = watts.get(watts.len() / 2).copied() else { return Ok(()) };
+        let strayed = sorted(watts.iter().map(|watts| (watts - middle).abs()).collect());
+        let strayed_w = strayed.get(strayed.len() * 9 / 10).copied().unwrap_or_default();
+        let limit_w = limit_w(middle);
+        if strayed_w > limit_w {
+            return Err(NoFloor::Unsteady { watts: middle, strayed_w, limit_w });
+        }
+        Ok(())
+    }
+}
+
+/// How far from its mean a card at rest may stray, W.
+fn limit_w(watts: f64) -> f64 {
+    (watts * STEADY_SHARE).max(STEADY_W)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -159,7 +187,6 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     // A gauge that shows one value all the while has been updated to it at least once.
     let readings = polls.saturating_sub(repeated.count() as u64).max(polls.min(1));
     let few = NoFloor::TooFew { readings };
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err(few) };
     let breaks = points.iter().skip(1).fold(Flags::NONE, |flags, point| flags | point.flags);
     let broken = Flags::GAP | Flags::BRIDGED | Flags::COUNTER_FROZEN;
     if breaks.intersects(broken) {
@@ -170,15 +197,15 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     if polls < FEWEST_READINGS {
         return Err(few);
     }
+    let points = sharpest(points);
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Err(few) };
     let mean = Mean::of(first, last).ok_or(few)?;
-    let limit_w = (mean.watts * STEADY_SHARE).max(STEADY_W);
+    let limit_w = limit_w(mean.watts);
     let ticks = points.windows(2).filter_map(|pair| Mean::of(pair.first()?, pair.last()?));
-    let stretches = stretches(points);
+    let stretches = stretches(&points);
     let mut spread_w: f64 = 0.0;
     for part in ticks.chain(stretches.iter().copied()) {
-        // Beyond what the instants of its ends leave open.
-        let strayed_w = (part.watts - mean.watts).abs() - part.watts * part.timing;
-        spread_w = spread_w.max(strayed_w);
+        spread_w = spread_w.max(part.low_w - mean.watts).max(mean.watts - part.high_w);
     }
     if spread_w > limit_w {
         return Err(NoFloor::Unsteady { watts: mean.watts, strayed_w: spread_w, limit_w });
@@ -186,21 +213,37 @@ fn steady(points: &[Point]) -> Result<Steady, NoFloor> {
     Ok(Steady { watts: mean.watts, spread_w, seconds: mean.seconds, readings })
 }
 
+/// The points whose instants are known closely; energy is cumulative, so the others may be left
+/// out.
+fn sharpest(points: &[Point]) -> Vec<Point> {
+    let mut widths: Vec<u32> = points.iter().map(|point| point.uncertainty_ns).collect();
+    widths.sort_unstable();
+    let close_ns = widths.get(widths.len() / 2).map_or(u32::MAX, |ns| ns.saturating_mul(2));
+    points.iter().filter(|point| point.uncertainty_ns <= close_ns).copied().collect()
+}
+
 /// Mean power between two points.
 #[derive(Clone, Copy, Debug)]
 struct Mean {
     watts: f64,
     seconds: f64,
-    /// Relative uncertainty by the points' instants.
-    timing: f64,
+    /// The least and the most that it can be, by the points' instants.
+    low_w: f64,
+    high_w: f64,
 }
 
 impl Mean {
     fn of(from: &Point, to: &Point) -> Option<Self> {
         let nanoseconds = to.at_ns.checked_sub(from.at_ns).filter(|ns| *ns > 0)? as f64;
         let joules = to.energy_uj.saturating_sub(from.energy_uj) as f64 / 1e6;
-        let timing = (f64::from(from.uncertainty_ns) + f64::from(to.uncertainty_ns)) / nanoseconds;
-        Some(Self { watts: joules * 1e9 / nanoseconds, seconds: nanoseconds / 1e9, timing })
+        let open = f64::from(from.uncertainty_ns) + f64::from(to.uncertainty_ns);
+        let watts_over = |nanoseconds: f64| joules * 1e9 / nanoseconds;
+        Some(Self {
+            watts: watts_over(nanoseconds),
+            seconds: nanoseconds / 1e9,
+            low_w: watts_over(nanoseconds + open),
+            high_w: if open < nanoseconds { watts_over(nanoseconds - open) } else { f64::INFINITY },
+        })
     }
 }
 
@@ -252,6 +295,15 @@ mod tests {
             let refused = steady(&series(powers, 1)).unwrap_err();
             assert!(matches!(refused, NoFloor::Unsteady { .. }), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_load_between_the_polls_is_seen_by_the_gauge() {
+        let looked = |watts: &[f64]| Seen { watts: watts.into(), ..Seen::default() }.steady();
+        let blip = [[70.0; 19].as_slice(), &[95.0]].concat();
+        assert!(looked(&blip).is_ok() && looked(&[]).is_ok());
+        let bursts = [[70.0; 12].as_slice(), &[370.0; 8]].concat();
+        assert!(matches!(looked(&bursts), Err(NoFloor::Unsteady { .. })));
     }
 
     #[test]

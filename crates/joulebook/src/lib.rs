@@ -9,6 +9,7 @@
 //! Nothing in the metering path raises into, blocks or slows the caller's work: a caller reads the
 //! clock and a ring in memory; only a card's own recorder thread talks to the driver.
 
+pub mod amd;
 mod card;
 pub mod clock;
 mod deadline;
@@ -21,17 +22,20 @@ mod occupancy;
 pub mod pace;
 pub mod probe;
 pub mod profile;
+pub mod rapl;
 pub mod reader;
 mod recorder;
 pub mod replay;
 mod signal;
+pub mod smi;
+pub mod sources;
 pub mod tenancy;
 mod window;
 
 pub use card::{Card, Cost};
 pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
-pub use meter::{Meter, MeterError, profile_of, release};
+pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release};
 pub use node::{Idle, Node};
 pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};
 pub use recorder::{Settings, record};

@@ -1,11 +1,12 @@
 //! A meter: the cards of a node, read once however many windows are open on them.
 //!
 //! What reads a card is decided here, in one place: a working energy counter, else the power gauge,
-//! else nothing. A meter that can read nothing still opens windows, and they say why; measuring
+//! else the program `nvidia-smi`, else nothing. A meter that can read nothing still opens windows, and they say why; measuring
 //! never fails the work it measures.
 
 mod choose;
 mod error;
+mod state;
 
 use std::{
     fmt,
@@ -15,6 +16,7 @@ use std::{
 pub use choose::{profile_of, release};
 pub use error::MeterError;
 use joulebook_core::{Fault, Flags, Source};
+pub use state::{fits, probe_node};
 
 use crate::{
     card::Card,
@@ -89,10 +91,13 @@ impl Meter {
 
     /// A meter in any case: where the cards cannot be read its windows say why.
     pub fn for_node_or_none(node: &Node) -> Self {
-        Self::for_node(node).unwrap_or_else(|error| {
-            tracing::warn!("{error}");
-            Self::none(node, error.fault())
-        })
+        Self::for_node(node).unwrap_or_else(|error| Self::refused(node, &error))
+    }
+
+    /// A meter that reads nothing because of this error, which the log is told.
+    pub fn refused(node: &Node, error: &MeterError) -> Self {
+        tracing::warn!("{error}");
+        Self::none(node, error.fault())
     }
 
     /// A meter that reads nothing, for this reason.

@@ -22,10 +22,12 @@ mod state;
 mod support;
 mod tenants;
 
+pub(crate) use cards::averaging_ns;
 pub use cards::{CardInfo, Inventory, cards};
 pub use counter::NvmlCounter;
 pub use driver::{Driver, LIBRARY_VARIABLE};
 pub use fault::{LoadError, explain};
 pub use gauge::{NvmlGauge, PowerField};
-pub use state::{CardState, Fit, fits, state};
-pub use tenants::{NvmlTenants, PidNamespace};
+pub(crate) use names::process_name;
+pub use state::{Answers, CardState, Fit, Memory, fits, state};
+pub use tenants::{NvmlTenants, PidNamespace, Seen, known_mib};

@@ -9,18 +9,20 @@
 //! the difference of two lags; it takes a load whose own timing is known.
 
 mod compare;
+mod counter;
+mod gauge;
 mod judge;
 mod publish;
-mod watch;
 
 use std::{sync::Arc, time::Duration};
 
 pub use compare::Ratio;
+use counter::{CounterWatch, Leg};
+use gauge::{GaugeSamples, GaugeWatch};
 use joulebook_core::Fault;
-pub use judge::{Finding, Verdict};
+pub use judge::{Finding, Verdict, compared};
 pub use publish::Renewal;
 use serde::{Serialize, Serializer};
-use watch::{CounterWatch, GaugeWatch};
 
 use crate::{
     clock,
@@ -37,6 +39,9 @@ pub const USUAL: Duration = Duration::from_secs(10);
 /// What a probe found of a card.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
+    /// The card as the driver describes it.
+    #[serde(skip)]
+    pub card: CardInfo,
     /// The driver's index.
     pub index: u32,
     /// The card's name.
@@ -121,6 +126,8 @@ pub fn probe(driver: &Arc<Driver>, card: &CardInfo, length: Duration) -> Report 
         // Without a counter the gauge alone is watched, for long enough to see its period.
         std::thread::sleep((length / 3).saturating_sub(counter.took));
     }
+    // So that the gauges have seen the counter's last publish go by.
+    std::thread::sleep(Duration::from_millis(50));
     let instant = instant.stop();
     let module = module.map(GaugeWatch::stop);
 
@@ -136,14 +143,14 @@ pub fn probe(driver: &Arc<Driver>, card: &CardInfo, length: Duration) -> Report 
     readable.push(Readable::plain("usage", power_now(&mut NvmlGauge::open_usage(driver, card))));
     readable.extend(beside(driver, card));
 
-    let compared = |gauge: &watch::GaugeSamples, from: watch::Leg| {
+    let compared = |gauge: &GaugeSamples, from: Leg| {
         let (from, to) = counter.leg(from)?;
         compare::ratio(&from, &to, gauge, counter.period_ns())
     };
-    let slow = compared(&instant, watch::Leg::Slow);
-    let quick = compared(&instant, watch::Leg::Quick);
-    let locked = compared(&instant, watch::Leg::Locked);
-    let of_module = module.as_ref().and_then(|module| compared(module, watch::Leg::Slow));
+    let slow = compared(&instant, Leg::Slow);
+    let quick = compared(&instant, Leg::Quick);
+    let locked = compared(&instant, Leg::Locked);
+    let of_module = module.as_ref().and_then(|module| compared(module, Leg::Slow));
     let scope = judge::scope(card.counter_scope, slow, of_module);
     let against = if scope == Scope::Module && of_module.is_some() { of_module } else { slow };
     let verdict = judge::verdict(&judge::Evidence {
@@ -156,6 +163,7 @@ pub fn probe(driver: &Arc<Driver>, card: &CardInfo, length: Duration) -> Report 
         drawing: instant.mean_watts().is_some_and(|watts| watts > 0.0),
     });
     Report {
+        card: card.clone(),
         index: card.index,
         name: card.name.clone(),
         uuid: card.uuid.clone(),
@@ -214,6 +222,18 @@ impl Report {
 impl Readable {
     fn plain(what: &'static str, now: Result<String, Fault>) -> Self {
         Self { what, now, read_us: None, read_p95_us: None }
+    }
+
+    fn timed(what: &'static str, now: Result<String, Fault>, calls_ns: &[u64]) -> Self {
+        let mut sorted = calls_ns.to_vec();
+        sorted.sort_unstable();
+        let at = |place: usize| sorted.get(place).map(|ns| *ns as f64 / 1000.0);
+        Self {
+            what,
+            now,
+            read_us: at(sorted.len() / 2),
+            read_p95_us: at((sorted.len() * 19 / 20).min(sorted.len().saturating_sub(1))),
+        }
     }
 }
 

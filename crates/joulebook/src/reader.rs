@@ -17,6 +17,17 @@ pub trait Reader: Send {
 
     /// One reading, now. The recorder stamps it with the midpoint of the call.
     fn read(&mut self) -> Result<Reading, Fault>;
+
+    /// When the last reading was taken, ns of the [`crate::clock`], where the source itself says so.
+    fn taken_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// How often the source brings readings by itself, ns: [`Self::read`] then waits for the next,
+    /// and the recorder adds no pause of its own. `None`: it is asked.
+    fn every_ns(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Who is on a card.

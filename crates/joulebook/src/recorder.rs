@@ -2,7 +2,8 @@
 //!
 //! Invariants: only this thread calls the driver; a call that hangs holds up nobody else, and what
 //! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
-//! at the usual pace (slower after many failures in a row). The recorder counts what it costs: its
+//! at the usual pace (slower after many failures in a row). A source that brings its readings by
+//! itself sets the pace, and its readings stand where it says they were taken. The recorder counts what it costs: its
 //! CPU time, its polls, those refused and those left out.
 
 use std::{
@@ -117,7 +118,7 @@ impl Recorder {
         let device = card.device();
         let seldom = device.consumer || card.is_poll_sensitive();
         let unprobed_ns = if seldom { CONSUMER_GAP_NS } else { UNPROBED_GAP_NS };
-        let pace = match (gap_ns, card.probed_period_ns()) {
+        let pace = match (reader.every_ns().or(gap_ns), card.probed_period_ns()) {
             (Some(gap_ns), _) => Pace::Fixed { gap_ns: gap_ns.max(MS) },
             (None, Some(period_ns)) => Pace::for_period(period_ns),
             (None, None) => Pace::Fixed { gap_ns: unprobed_ns },
@@ -162,10 +163,13 @@ impl Recorder {
             }
             let Some(card) = self.card.upgrade() else { return };
             self.poll(&card);
-            let from_ns = due_ns;
-            due_ns = self.pace.next_ns(from_ns);
             let now = now_ns();
-            if due_ns <= now {
+            let waits = self.reader.every_ns().is_some();
+            due_ns = if waits { now } else { self.pace.next_ns(due_ns) };
+            if waits && self.failures > 0 {
+                // It may fail at once.
+                due_ns = now + self.pace.gap_ns();
+            } else if due_ns <= now && !waits {
                 // The call took longer than the pace allows: leave out what is past.
                 card.health.late.fetch_add(1, Ordering::Relaxed);
                 due_ns = self.pace.next_ns(now);
@@ -175,7 +179,7 @@ impl Recorder {
             }
             // Where it does not delay a read that is about to pin a publish.
             let overdue = now >= self.tenants_due_ns + TENANTS_EVERY_NS;
-            if overdue || (now >= self.tenants_due_ns && due_ns - now >= QUIET_NS) {
+            if overdue || (now >= self.tenants_due_ns && due_ns.saturating_sub(now) >= QUIET_NS) {
                 self.look_around(&card, now);
             }
         }
@@ -192,7 +196,9 @@ impl Recorder {
         self.slept |= suspended_ns.saturating_sub(self.suspended_ns) > SUSPEND_NS;
         self.suspended_ns = suspended_ns;
         let newest = self.writer.last();
-        let outcome = self.take(card, Poll::between(begin_ns, end_ns), reading);
+        let taken_ns = self.reader.taken_ns().filter(|_| reading.is_ok());
+        let poll = taken_ns.map_or_else(|| Poll::between(begin_ns, end_ns), Poll::at);
+        let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
         }
@@ -204,7 +210,7 @@ impl Recorder {
                     card.health.set_fault(None);
                 }
                 self.failures = 0;
-                card.health.good_ns.store(end_ns, Ordering::Relaxed);
+                card.health.good_ns.store(taken_ns.unwrap_or(end_ns), Ordering::Relaxed);
             }
             Err(fault) => {
                 if self.failures == 0 {
@@ -314,8 +320,28 @@ impl Recorder {
                 card.set_device(device);
             }
         }
+        self.follow_pace(card);
         if let Some(cpu_ns) = thread_cpu_ns() {
             card.health.cpu_ns.store(cpu_ns, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Recorder {
+    /// A source that brings its readings by itself may bring them more or less often than it was
+    /// asked to; what a hole is and what is stale are measured by that.
+    fn follow_pace(&mut self, card: &Card) {
+        let Some(every_ns) = self.reader.every_ns() else { return };
+        if every_ns.abs_diff(self.pace.gap_ns()) * 10 <= every_ns {
+            return;
+        }
+        self.pace = Pace::Fixed { gap_ns: every_ns };
+        card.health.gap_ns.store(every_ns, Ordering::Relaxed);
+        if let Track::Gauge(gauges) = &mut self.track {
+            gauges.track.learn(every_ns);
+            if let Some((track, _)) = &mut gauges.mean {
+                track.learn(every_ns);
+            }
         }
     }
 }
@@ -336,7 +362,7 @@ impl Updates {
 }
 
 /// CPU time of this thread, from the scheduler's own count.
-fn thread_cpu_ns() -> Option<u64> {
+pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }

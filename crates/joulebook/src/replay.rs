@@ -14,7 +14,7 @@
 //! the place of logs.
 
 mod amdsmi;
-pub(crate) mod cell;
+pub mod cell;
 mod choose;
 mod error;
 mod exposition;

@@ -16,11 +16,13 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::ProgressBar;
 use joulebook::{
     Measurement, Meter, Node, Settings,
-    core::{estimate::Rule, units::significant},
+    core::units::significant,
     profile::{Floor, Lag, Probed, Profile, Trust},
 };
 use joulebook_lab::{clock::Clock, load::LiveLoad, scenario::Card, simulated::SimulatedCard};
 use serde::Serialize;
+
+use crate::words::of_rule;
 
 /// What the simulated card draws at rest, and what a piece of work adds, W.
 const IDLE_W: f64 = 70.0;
@@ -246,7 +248,7 @@ impl Piece {
 fn page(report: &Report) -> String {
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(["work", "truth J", "at once J", "settled J", "± J", "off by", "rule"]);
     for piece in &report.pieces {
@@ -260,7 +262,7 @@ fn page(report: &Report) -> String {
             settled.joules.map_or("–".into(), |joules| {
                 format!("{:+.1} %", (joules / piece.true_joules - 1.0) * 100.0)
             }),
-            settled.rule.map_or("–", rule).into(),
+            settled.rule.map_or("–", of_rule).into(),
         ]);
     }
     for column in table.column_iter_mut().skip(1).take(5) {
@@ -294,13 +296,4 @@ fn page(report: &Report) -> String {
 
 fn joules(measured: &Measurement) -> String {
     measured.joules.map_or("–".into(), significant)
-}
-
-const fn rule(rule: Rule) -> &'static str {
-    match rule {
-        Rule::Raw => "raw",
-        Rule::Alone => "alone",
-        Rule::Shared => "shared",
-        Rule::Gauge => "gauge",
-    }
 }

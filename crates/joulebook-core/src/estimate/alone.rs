@@ -6,13 +6,17 @@
 //! wherever inside the ticks it lay: `gross = ΣD − P̄·(Σdt − T)`, P̄ the quiet ticks' energy Q over
 //! their time S. In doubt it says nothing; nothing waits for a quiet tick longer than three periods.
 //!
+//! On a card that was never probed, polls place a publish only within their own gap, which would
+//! leave open any power at all: there nothing is added to the 3 % or 2 W, and all five ticks before
+//! must pass.
+//!
 //! The bound is conditional on the card having rested. With a and b the publishes around the window
 //! and 0 and n the far ends of the quiet runs, it is the exact worst case of their four stamps,
 //! `ΣD − (Σdt − T ± (δa + δb))·Q / (S ∓ (δ0 + δa + δb + δn))`, and
 //! `(Σdt − T + λmax)·spread + 2q`, spread being how far any quiet tick's power lay from P̄.
 
 use super::{
-    Curve, Estimate, Rule, Span,
+    Curve, Estimate, Facts, Rule, Span,
     curve::{WORST_UNCERTAINTY, well_placed},
     joules, seconds,
 };
@@ -36,10 +40,30 @@ pub struct Neighbours<'a> {
     pub occupied: &'a dyn Fn(u64, u64) -> bool,
 }
 
+/// How well the publishes are placed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Placed {
+    /// Well: what their stamps leave open of a tick's power is small, and is allowed for.
+    Well,
+    /// Anyhow: their stamps show nothing, so energies must agree tick by tick.
+    Anyhow,
+}
+
 /// The estimate, where the rule holds.
 pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Option<Estimate> {
     let facts = curve.facts();
-    let points = &well_placed(curve.points(), facts.period_s)[..];
+    let placed = well_placed(curve.points(), facts.period_s);
+    around(&placed, Placed::Well, facts, span, neighbours)
+        .or_else(|| around(curve.points(), Placed::Anyhow, facts, span, neighbours))
+}
+
+fn around(
+    points: &[Point],
+    placed: Placed,
+    facts: &Facts,
+    span: Span,
+    neighbours: &Neighbours<'_>,
+) -> Option<Estimate> {
     let rest_w = neighbours.rest_w?;
     let least_lag_ns = ((facts.lag_s - facts.lag_uncertainty_s).max(0.0) * 1e9) as u64;
     let most_lag_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
@@ -55,7 +79,8 @@ pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Opti
     let (begin, end) = (points.get(first)?, points.get(last)?);
 
     let lags = (least_lag_ns, most_lag_ns);
-    let quiet = |tick: &[Point]| is_quiet(tick, rest_w, neighbours, lags);
+    let quiet =
+        |tick: &[Point]| is_at_rest(tick, rest_w, placed) && is_unmarked(tick, neighbours, lags);
     let before = points.get(first.saturating_sub(MOST_TICKS)..=first)?;
     let before_ticks = before.windows(2).rev().take_while(|tick| quiet(tick)).count();
     let before = before.get(before.len() - 1 - before_ticks..)?;
@@ -65,11 +90,15 @@ pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Opti
     let after_ticks =
         after.windows(2).take(MOST_TICKS).take_while(|tick| in_time(tick) && quiet(tick)).count();
     let after = after.get(..=after_ticks)?;
-    if before_ticks < LEAST_BEFORE
+    let shown = match placed {
+        Placed::Well => before_ticks >= LEAST_BEFORE && is_pinned(before) && is_pinned(after),
+        Placed::Anyhow => before_ticks == MOST_TICKS,
+    };
+    if !shown
         || after_ticks == 0
         || seconds(begin.at_ns, span.open_ns) > REACH_S
-        || !is_quiet_run(before, rest_w)
-        || !is_quiet_run(after, rest_w)
+        || !is_at_rest(before, rest_w, placed)
+        || !is_at_rest(after, rest_w, placed)
         || is_occupied(begin, end, neighbours, lags)
     {
         return None;
@@ -95,8 +124,10 @@ pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Opti
     let gross_j = around_j - mean_w * beside_s;
     let near_s = uncertainty_s(begin) + uncertainty_s(end);
     let far_s = uncertainty_s(before.first()?) + uncertainty_s(after.last()?);
-    // A quiet run's length is known to a tenth, so this stays positive.
     let least_s = quiet_s - near_s - far_s;
+    if least_s <= 0.0 {
+        return None;
+    }
     let least_j = around_j - (beside_s + near_s) * quiet_j / least_s;
     let most_j = around_j - (beside_s - near_s) * quiet_j / (quiet_s + near_s + far_s);
     let bound_j = (gross_j - least_j).max(most_j - gross_j)
@@ -106,12 +137,11 @@ pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Opti
     Some(facts.estimate(Rule::Alone, gross_j, bound_j, span, samples, marks))
 }
 
-fn is_quiet(tick: &[Point], rest_w: f64, neighbours: &Neighbours<'_>, lags: (u64, u64)) -> bool {
+/// Whether nothing speaks against a tick but its power.
+fn is_unmarked(tick: &[Point], neighbours: &Neighbours<'_>, lags: (u64, u64)) -> bool {
     let [from, to] = tick else { return false };
     let loud = Flags::FOREIGN | Flags::TENANCY_UNKNOWN | Flags::GAP | Flags::HOLE;
-    !to.flags.intersects(loud)
-        && is_at_rest(tick, rest_w)
-        && !is_occupied(from, to, neighbours, lags)
+    !to.flags.intersects(loud) && !is_occupied(from, to, neighbours, lags)
 }
 
 /// Whether somebody of ours was there in what two publishes show: they come a lag later.
@@ -121,15 +151,14 @@ fn is_occupied(from: &Point, to: &Point, neighbours: &Neighbours<'_>, lags: (u64
     (neighbours.occupied)(from_ns, to_ns)
 }
 
-/// Mean power within 3 % or 2 W of the floor, and what the ends' uncertainty leaves open.
-fn is_at_rest(points: &[Point], rest_w: f64) -> bool {
+/// Mean power within 3 % or 2 W of the floor, and what well-placed ends leave open.
+fn is_at_rest(points: &[Point], rest_w: f64, placed: Placed) -> bool {
     let Some((energy_j, length_s)) = run(points) else { return false };
-    let open = rest_w * length_uncertainty(points, length_s);
-    (energy_j / length_s - rest_w).abs() <= (0.03 * rest_w).max(2.0) + open
-}
-
-fn is_quiet_run(points: &[Point], rest_w: f64) -> bool {
-    is_pinned(points) && is_at_rest(points, rest_w)
+    let open_w = match placed {
+        Placed::Well => rest_w * length_uncertainty(points, length_s),
+        Placed::Anyhow => 0.0,
+    };
+    (energy_j / length_s - rest_w).abs() <= (0.03 * rest_w).max(2.0) + open_w
 }
 
 /// Whether the length of a run of ticks is known well enough for it to be shown quiet. With short

@@ -208,5 +208,7 @@ pub(super) fn well_placed(points: &[Point], period_s: f64) -> Vec<Point> {
         carried = if is_placed { Flags::NONE } else { flags };
         is_placed.then_some(Point { flags, ..*point })
     };
-    points.iter().filter_map(place).collect()
+    let mut placed = Vec::with_capacity(points.len());
+    placed.extend(points.iter().filter_map(place));
+    placed
 }

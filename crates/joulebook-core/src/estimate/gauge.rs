@@ -1,25 +1,61 @@
 //! Power readings over a window: the trapezoid, its edges read in line between two readings.
 //!
 //! A reading is the mean over the sensor's averaging window, so a window shorter than that is not
-//! one: what was seen is kept beside the refusal. The bound counts what averaging can hide at the
-//! edges, `(W + T)·(Pmax − Pmin)`, and what no reading saw (a sensor that averages over less than its
-//! update period, readings further apart than it averages): there power may have been anywhere, so
-//! each unseen stretch counts with the further of the two from the line that was drawn through it.
+//! one: what was seen is kept beside the refusal.
+//!
+//! Where it is known what a reading averages over (W; T is the sensor's update period) it stands for
+//! the middle of that: a reading at t shows the mean of what ends somewhere between t − T and t, so
+//! an edge at x is read at x + (W + T)/2, if readings go that far ([`settles_after_s`]). In sum the
+//! trapezoid weighs the true power with a kernel k whose integral is the window's length, and with
+//! power anywhere in [Pmin, Pmax] it errs by at most (Pmax − Pmin)/2 · ∫|k − 1| (k − 0 outside). At
+//! an edge k falls over W about the middle, which is W/4; the instant of the publish leaves T/2
+//! either way, and a publish more or less than expected between the edges T: together at most
+//! `(W/4 + T)·(Pmax − Pmin)`. Read where it stands, as the answer at once must, the whole of k lies
+//! W/2 to T too early at both edges: `(W/2 + T)·(Pmax − Pmin)`. Where W is only assumed to be T
+//! nothing is moved, and the bound is `(W + T)·(Pmax − Pmin)`.
+//!
+//! Taken for granted: publishes come evenly, W is a whole number of them, and readings show each of
+//! them about equally long. A load that kept step with the sensor over many periods could hide more.
+//!
+//! What no reading saw (a sensor that averages over less than its update period, readings further
+//! apart than it averages): there power may have been anywhere, so each unseen stretch counts with
+//! the further of the two from the line that was drawn through it.
 
 use super::{Curve, Estimate, Estimated, Facts, Missing, Rule, Span, joules, seconds};
 use crate::{fault::Fault, flags::Flags, ring::Point};
 
+/// How long after a window readings still sharpen it, s: half of what a reading averages over and
+/// half of the sensor's update period; nothing where it is not known what it averages over.
+pub fn settles_after_s(facts: &Facts, update_s: f64) -> f64 {
+    facts.averaging_s.map_or(0.0, |averaging_s| (averaging_s + update_s) / 2.0)
+}
+
 /// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, the
 /// median spacing of distinct values. `held`: the last reading is held to the window's end where
-/// none came after it yet (the answer at once).
+/// none came after it yet (the answer at once). The points decide whether the edges can be read
+/// where their readings stand in the middle.
 pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estimated {
+    read(curve, span, update_s, held, true)
+}
+
+/// The same with every reading where its stamp stands, as a plain trapezoid has it: what other
+/// people's figures of a recording are made by.
+pub fn trapezoid(curve: &Curve<'_>, span: Span, update_s: f64) -> Estimated {
+    read(curve, span, update_s, false, false)
+}
+
+fn read(curve: &Curve<'_>, span: Span, update_s: f64, held: bool, may_centre: bool) -> Estimated {
     let facts = curve.facts();
-    let lag_ns = (facts.lag_s * 1e9) as u64;
-    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
     let points = curve.points();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return Err(Missing::of(Fault::NotReady));
     };
+    let later_ns = |later_s: f64| ((facts.lag_s + later_s) * 1e9) as u64;
+    let middle_ns = later_ns(settles_after_s(facts, update_s));
+    let centred =
+        may_centre && facts.averaging_s.is_some() && last.at_ns >= span.close_ns + middle_ns;
+    let lag_ns = if centred { middle_ns } else { later_ns(0.0) };
+    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
     if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {
         let missing = curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady));
         // What the sensor cannot tell apart no further reading would tell.
@@ -59,7 +95,12 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
         // The trapezoid leaves the gap out, so what it has is what was certainly drawn.
         return Err(Missing { lower_bound_j: Some(gross_j), ..missing });
     }
-    let edges_s = averaging_s + update_s + facts.lag_uncertainty_s;
+    let smeared_s = match facts.averaging_s {
+        Some(averaging_s) if centred => averaging_s / 4.0,
+        Some(averaging_s) => averaging_s / 2.0,
+        None => averaging_s,
+    };
+    let edges_s = smeared_s + update_s + facts.lag_uncertainty_s;
     let bound_j = edges_s * facts.swing_w() + unseen_j;
     let estimate = Estimate {
         bridged_j,

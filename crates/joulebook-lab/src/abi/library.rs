@@ -66,14 +66,14 @@ extern "C" fn nvmlErrorString(result: nvmlReturn_t) -> *const c_char {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlSystemGetDriverVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    let answer = world().map(|world| world.scenario.driver.clone());
+    let answer = world().map(|world| world.scenario().driver.clone());
     // SAFETY: the C API's contract on `out` and `length`.
     unsafe { give_text(out, length, answer) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlSystemGetNVMLVersion(out: *mut c_char, length: c_uint) -> nvmlReturn_t {
-    let answer = world().map(|world| format!("12.{}", world.scenario.driver));
+    let answer = world().map(|world| format!("12.{}", world.scenario().driver));
     // SAFETY: the C API's contract on `out` and `length`.
     unsafe { give_text(out, length, answer) }
 }
@@ -93,7 +93,7 @@ unsafe extern "C" fn nvmlSystemGetCudaDriverVersion_v2(out: *mut c_int) -> nvmlR
 #[unsafe(no_mangle)]
 unsafe extern "C" fn nvmlDeviceGetCount_v2(out: *mut c_uint) -> nvmlReturn_t {
     // SAFETY: the C API's contract on `out`.
-    unsafe { give(out, world().map(|world| world.models.len() as c_uint)) }
+    unsafe { give(out, world().map(|world| world.models().len() as c_uint)) }
 }
 
 #[unsafe(no_mangle)]
@@ -108,7 +108,7 @@ fn look_up(
     missing: nvmlReturn_t,
     meant: impl Fn(&Model) -> bool,
 ) -> Result<nvmlDevice_t, nvmlReturn_t> {
-    let model = world.models.iter().find(|model| meant(model)).ok_or(missing)?;
+    let model = world.models().iter().find(|model| meant(model)).ok_or(missing)?;
     world.ask(Spent::Nothing, |t_ns| model.handle(t_ns))?;
     Ok(handle(model.index()))
 }

@@ -154,7 +154,7 @@ unsafe extern "C" fn nvmlSystemGetProcessName(
     length: c_uint,
 ) -> nvmlReturn_t {
     let answer = world().and_then(|world| {
-        let mut residents = world.models.iter().flat_map(|model| &model.card().residents);
+        let mut residents = world.models().iter().flat_map(|model| &model.card().residents);
         let found = residents.find(|resident| resident.pid == pid);
         found
             .map(|resident| resident.name.clone())

@@ -1,23 +1,18 @@
 //! The process's one simulated machine, as the driver library sees it.
 
-use std::{
-    path::PathBuf,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
-    time::{Duration, Instant},
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 
 use nvml_wrapper_sys::bindings as nvml;
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
 
+pub(super) use crate::machine::Spent;
 use crate::{
     card::{Answer, Model},
-    clock::{Clock, system_ns},
-    control::ControlledCard,
-    load::Live,
-    scenario::{Refusal, Scenario, Spend},
+    machine::Machine,
+    scenario::{Refusal, Scenario},
 };
 
 /// The machine, once a scenario was read.
@@ -27,51 +22,24 @@ static STARTED: AtomicU32 = AtomicU32::new(0);
 /// Whether the person was told that the scenario cannot be read.
 static TOLD: AtomicBool = AtomicBool::new(false);
 
-/// A machine.
+/// A machine whose refusals are the driver's numbers.
 pub(super) struct World {
-    pub(super) scenario: Scenario,
-    pub(super) models: Vec<Model>,
-    clock: Clock,
-}
-
-/// What a call spends its time on.
-#[derive(Clone, Copy)]
-pub(super) enum Spent {
-    /// Reading an energy register.
-    Energy,
-    /// Reading a power register.
-    Power,
-    /// Nothing to speak of.
-    Nothing,
+    pub(super) machine: Machine,
 }
 
 impl World {
-    fn new(scenario: Scenario) -> Self {
-        let first_call_ns = system_ns(scenario.clock);
-        let epoch =
-            std::env::var("FAKEGPU_EPOCH_NS").ok().and_then(|text| text.trim().parse().ok());
-        let epoch_ns = epoch.or(scenario.epoch_ns).unwrap_or(first_call_ns);
-        let control = std::env::var_os("FAKEGPU_CONTROL").filter(|path| !path.is_empty());
-        let control = control.map(PathBuf::from).or_else(|| scenario.control.clone());
-        let models = (0..)
-            .zip(&scenario.cards)
-            .map(|(index, card)| {
-                let live = control.as_ref().filter(|_| card.dynamic).map(|path| {
-                    let (path, clock) = (path.clone(), scenario.clock);
-                    let card = ControlledCard::new(path, clock, epoch_ns, index as usize);
-                    Arc::new(card) as Arc<dyn Live>
-                });
-                Model::new(index, card.clone(), live)
-            })
-            .collect();
-        let clock = Clock::system(scenario.clock, epoch_ns);
-        Self { scenario, models, clock }
+    pub(super) fn scenario(&self) -> &Scenario {
+        self.machine.scenario()
+    }
+
+    pub(super) fn models(&self) -> &[Model] {
+        self.machine.models()
     }
 
     /// The card of a handle.
     pub(super) fn model(&self, device: nvmlDevice_t) -> Result<&Model, nvmlReturn_t> {
         let index = device.addr().checked_sub(1);
-        let model = index.and_then(|index| self.models.get(index));
+        let model = index.and_then(|index| self.models().get(index));
         model.ok_or(nvml::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT)
     }
 
@@ -91,21 +59,8 @@ impl World {
         held_ns: i64,
         ask: impl Fn(i64) -> Answer<T> + 'a,
     ) -> (Result<T, nvmlReturn_t>, i64) {
-        let cost = self.scenario.cost;
-        let cost_ns = match spent {
-            Spent::Energy => cost.energy_ns,
-            Spent::Power => cost.power_ns,
-            Spent::Nothing => 0,
-        };
-        spend(cost.spend, cost_ns / 2);
-        let mut answer = ask(self.clock.now_ns());
-        let hang_ns = answer.hang_ns;
-        if hang_ns > held_ns {
-            spend(Spend::Sleep, hang_ns - held_ns);
-            answer = ask(self.clock.now_ns());
-        }
-        spend(cost.spend, cost_ns - cost_ns / 2);
-        (answer.value.map_err(code), hang_ns.max(held_ns))
+        let (answer, held_ns) = self.machine.ask_more(spent, held_ns, ask);
+        (answer.map_err(code), held_ns)
     }
 }
 
@@ -138,18 +93,17 @@ pub(super) fn start() -> Result<(), nvmlReturn_t> {
     let world = match WORLD.get() {
         Some(world) => world,
         None => {
-            let path = std::env::var_os("FAKEGPU_SCENARIO").filter(|path| !path.is_empty());
-            let scenario = Scenario::read(&PathBuf::from(path.ok_or(no_driver)?));
+            let scenario = Scenario::read(&Machine::scenario_file().ok_or(no_driver)?);
             let scenario = scenario.map_err(|error| {
                 if !TOLD.swap(true, Ordering::Relaxed) {
                     eprintln!("libnvidia-ml.so.1 of joulebook-lab: {error}");
                 }
                 no_driver
             })?;
-            WORLD.get_or_init(|| World::new(scenario))
+            WORLD.get_or_init(|| World { machine: Machine::new(scenario) })
         }
     };
-    for model in &world.models {
+    for model in world.models() {
         world.ask(Spent::Nothing, |t_ns| model.start(t_ns))?;
     }
     STARTED.fetch_add(1, Ordering::AcqRel);
@@ -179,21 +133,5 @@ const fn code(refusal: Refusal) -> nvmlReturn_t {
         Refusal::NoDriver => nvml::nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED,
         Refusal::Mismatch => nvml::nvmlReturn_enum_NVML_ERROR_LIB_RM_VERSION_MISMATCH,
         Refusal::ResetRequired => nvml::nvmlReturn_enum_NVML_ERROR_RESET_REQUIRED,
-    }
-}
-
-/// Lets a call take its time.
-fn spend(how: Spend, ns: i64) {
-    let Some(time) = u64::try_from(ns).ok().filter(|ns| *ns > 0).map(Duration::from_nanos) else {
-        return;
-    };
-    match how {
-        Spend::Sleep => std::thread::sleep(time),
-        Spend::Spin => {
-            let begun = Instant::now();
-            while begun.elapsed() < time {
-                std::hint::spin_loop();
-            }
-        }
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Recorder {
 }
 
 enum Track {
-    Counter(CounterTrack),
+    Counter(Box<CounterTrack>),
     Gauge(GaugeTrack, Option<Power>),
 }
 
@@ -52,7 +52,7 @@ impl Recorder {
                 let ceiling = Power::from_watts(CEILING_W).unwrap_or(register::DEFAULT_CEILING);
                 let register =
                     register::Register::new(Scale::MILLIJOULES, Modulus::None, ceiling, known_ns);
-                (card, Track::Counter(CounterTrack::new(register, known_ns)))
+                (card, Track::Counter(Box::new(CounterTrack::new(register, known_ns))))
             }
             Register::Gauge => {
                 (card.shows(Shows::Average), Track::Gauge(GaugeTrack::new(pace.gap_ns()), None))

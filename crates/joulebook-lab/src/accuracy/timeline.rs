@@ -13,7 +13,7 @@ use crate::{
 /// The first window opens after this: polls have found the grid by then.
 const START_NS: u64 = 10_000 * MS;
 /// At least this lies between two windows.
-const LEAST_QUIET_NS: u64 = 1_000 * MS;
+const LEAST_QUIET_NS: u64 = 1_500 * MS;
 /// Up to this more: a whole period of the slower wave, so that any phase is as likely as another.
 const MORE_QUIET_NS: u64 = 1_300 * MS;
 /// What a step window adds, W.

@@ -46,12 +46,18 @@ pub fn run(arguments: &Arguments) {
         "{} windows a cell, seed {}; joules above 70 W idle, in per cent of the truth.",
         arguments.windows, arguments.seed
     ));
-    say("error: Σ|error|/Σtruth. kept: sampled; the others are in no sum. open: unresolved, the");
-    say("bound is larger than the figure. bound: the median of bound/figure. broken: bounds that");
-    say(
-        "did not hold. alone: kept by the rule alone, the rest by shared (gauge: by gauge). stamp:",
-    );
-    say("how well a publish instant was known, the median.");
+    let legend = [
+        "error: Σ|error|/Σtruth; bias: Σerror/Σtruth.",
+        "kept: labelled sampled; the others are in no sum. unresolved: kept, bound larger than figure.",
+        "bound: the median of bound/figure. violated: bounds that did not hold.",
+        "alone: kept ones made by the rule alone; the rest by shared (at once: raw; gauges: gauge).",
+        "stamp: how well a publish instant was known, the median.",
+    ];
+    let bullet = if arguments.markdown { "- " } else { "" };
+    if arguments.markdown {
+        say("");
+    }
+    legend.iter().for_each(|line| say(&format!("{bullet}{line}")));
     for block in measured.chunk_by(|one, other| head(&one.cell) == head(&other.cell)) {
         say("");
         print_block(block, arguments.markdown);
@@ -59,6 +65,9 @@ pub fn run(arguments: &Arguments) {
     let broken: u64 =
         measured.iter().map(|row| row.at_once.violations + row.settled.violations).sum();
     say("");
+    if arguments.markdown {
+        say("## All cells\n");
+    }
     say(&format!("Bounds that did not hold: {broken}."));
     say("A gauge that averages over 1 s keeps no window that is shorter: it cannot see it.");
     say(&format!(
@@ -121,7 +130,7 @@ fn print_block(block: &[Accuracy], markdown: bool) {
         block.iter().filter_map(|row| row.stamp_ns).map(|stamp_ns| stamp_ns as f64 / 1e6).collect();
     let widest = stamps.iter().copied().reduce(f64::max);
     let stamp = widest.map_or(String::new(), |stamp_ms| format!(" (stamp ±{stamp_ms:.2} ms)"));
-    say(&format!("{}{}{stamp}", if markdown { "#### " } else { "" }, title(&first.cell)));
+    say(&format!("{}{}{stamp}", if markdown { "## " } else { "" }, title(&first.cell)));
     if markdown {
         say("");
     }
@@ -129,9 +138,11 @@ fn print_block(block: &[Accuracy], markdown: bool) {
     table.load_style(if markdown { presets::ASCII_MARKDOWN } else { presets::NOTHING });
     let mut names = vec!["window".to_owned()];
     for answer in ["at once", "settled"] {
-        names.extend(["error", "bias", "kept", "open", "bound", "broken"].map(|name| match name {
-            "error" => format!("{answer}: error"),
-            name => name.to_owned(),
+        names.extend(["error", "bias", "kept", "unresolved", "bound", "violated"].map(|name| {
+            match name {
+                "error" => format!("{answer}: error"),
+                name => name.to_owned(),
+            }
         }));
     }
     names.push("alone".to_owned());

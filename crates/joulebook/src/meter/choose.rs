@@ -1,8 +1,12 @@
 //! Which reader a card is read by, and one recorder a card however many meters ask.
+//!
+//! In this order: the driver library's energy counter, its power gauge, the program `nvidia-smi`. The
+//! program is asked only where the library cannot read the cards asked for; where neither can, both
+//! reasons are told, and the word is the library's.
 
 use std::{
     collections::BTreeMap,
-    env,
+    env, io,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
 
@@ -17,6 +21,8 @@ use crate::{
     profile::{Profile, Profiles, Trust},
     reader::Reader,
     recorder::{Settings, record},
+    smi::{Feed, Program, SmiCard, SmiCardInfo, SmiError, SmiTenants},
+    sources,
 };
 
 /// The cards being read in this process, by UUID.
@@ -24,36 +30,84 @@ static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
 pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
     check_idle(node)?;
+    if node.gpus.is_empty() {
+        return Err(MeterError::NoneAsked);
+    }
+    by_library(node, profiles).or_else(|nvml| {
+        if !nvml.is_of_the_reader() {
+            return Err(nvml);
+        }
+        let meter = by_program(node, profiles)
+            .map_err(|smi| MeterError::Unreadable { nvml: Box::new(nvml), smi: Box::new(smi) })?;
+        tracing::warn!("the cards are read through nvidia-smi, since the driver library cannot");
+        Ok(meter)
+    })
+}
+
+/// Through the driver's library: each card's counter, else its power gauge.
+fn by_library(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
     let driver = Driver::shared();
     let inventory = cards(&driver)?;
     if inventory.cards.is_empty() {
         return Err(MeterError::NoCards(unreadable(&inventory)));
     }
-    let listed: Vec<identity::Card> = inventory.cards.iter().map(Into::into).collect();
-    let environment = CudaEnvironment {
-        visible_devices: env::var("CUDA_VISIBLE_DEVICES").ok(),
-        device_order: env::var("CUDA_DEVICE_ORDER").ok(),
-    };
-    if node.gpus.is_empty() {
-        return Err(MeterError::NoneAsked);
-    }
-    let mut chosen = Vec::new();
-    let (mut slice, mut warnings) = (false, Vec::new());
-    for ask in &node.gpus {
-        let identity = identity::resolve(ask, &listed, &environment)?;
-        slice |= identity.shared_device;
-        warnings.extend(identity.warning);
-        // The same card twice is one card.
-        let card = inventory.cards.iter().find(|card| card.uuid == identity.uuid);
-        if let Some(card) = card.filter(|card| !chosen.contains(card)) {
-            chosen.push(card);
-        }
-    }
+    let listed = inventory.cards.iter().map(Into::into).collect();
+    let chosen = Chosen::of(node, listed)?;
     let cards = chosen
-        .into_iter()
+        .uuids
+        .iter()
+        .filter_map(|uuid| inventory.cards.iter().find(|card| card.uuid == *uuid))
         .map(|card| recorded(&driver, card, profiles))
         .collect::<Result<_, _>>()?;
-    Ok(Meter::assemble(node, cards, None, slice, warnings))
+    Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
+}
+
+/// Through the program `nvidia-smi`.
+fn by_program(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+    let program = Program::default();
+    let missing = |error: io::Error| SmiError::Missing {
+        program: program.path().display().to_string(),
+        reason: error.to_string(),
+    };
+    let feed = Feed::of(&program).map_err(missing)?;
+    let inventory = feed.cards()?;
+    let chosen = Chosen::of(node, inventory.iter().map(Into::into).collect())?;
+    let cards = chosen
+        .uuids
+        .iter()
+        .filter_map(|uuid| inventory.iter().find(|card| card.uuid == *uuid))
+        .map(|card| recorded_by_program(&feed, card, profiles))
+        .collect::<Result<_, _>>()?;
+    Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
+}
+
+/// The cards a node means.
+pub(super) struct Chosen {
+    /// Each once, in the node's order.
+    pub(super) uuids: Vec<String>,
+    /// Only a slice of one was asked for.
+    slice: bool,
+    warnings: Vec<String>,
+}
+
+impl Chosen {
+    pub(super) fn of(node: &Node, listed: Vec<identity::Card>) -> Result<Self, MeterError> {
+        let environment = CudaEnvironment {
+            visible_devices: env::var("CUDA_VISIBLE_DEVICES").ok(),
+            device_order: env::var("CUDA_DEVICE_ORDER").ok(),
+        };
+        let mut chosen = Self { uuids: Vec::new(), slice: false, warnings: Vec::new() };
+        for ask in &node.gpus {
+            let identity = identity::resolve(ask, &listed, &environment)?;
+            chosen.slice |= identity.shared_device;
+            chosen.warnings.extend(identity.warning);
+            // The same card twice is one card.
+            if !chosen.uuids.contains(&identity.uuid) {
+                chosen.uuids.push(identity.uuid);
+            }
+        }
+        Ok(chosen)
+    }
 }
 
 /// Forgets which cards are being read, so that the next meter probes them anew; meters that exist
@@ -106,21 +160,52 @@ fn recorded(
     Ok(card)
 }
 
+/// The same through the program.
+fn recorded_by_program(
+    feed: &Arc<Feed>,
+    info: &SmiCardInfo,
+    profiles: Option<&Profiles>,
+) -> Result<Arc<Card>, MeterError> {
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(card) = read.get(&info.uuid).and_then(Weak::upgrade) {
+        return Ok(card);
+    }
+    let reader = SmiCard::open(feed, info);
+    if reader.check() == Err(Fault::NotSupported) {
+        return Err(MeterError::NotSupported { index: info.index, name: info.name.clone() });
+    }
+    let profile = profile(&info.uuid, &info.name, info.driver.as_ref(), info.index, profiles);
+    let tenants = Box::new(SmiTenants::open(feed, info));
+    let card = record(Box::new(reader), Some(tenants), Settings { profile, gap_ns: None });
+    read.insert(info.uuid.clone(), Arc::downgrade(&card));
+    Ok(card)
+}
+
 /// What is known of the card. A probe by another driver is void; a file that cannot be read is
 /// said so and costs what it knew.
 pub fn profile_of(info: &CardInfo, profiles: Option<&Profiles>) -> Profile {
+    profile(&info.uuid, &info.name, info.driver.as_ref(), info.index, profiles)
+}
+
+fn profile(
+    uuid: &str,
+    name: &str,
+    driver: Option<&String>,
+    index: u32,
+    profiles: Option<&Profiles>,
+) -> Profile {
     let blank = || Profile {
-        uuid: info.uuid.clone(),
-        name: info.name.clone(),
-        driver: info.driver.clone(),
+        uuid: uuid.to_owned(),
+        name: name.to_owned(),
+        driver: driver.cloned(),
         ..Profile::default()
     };
-    match profiles.map(|profiles| profiles.load(&info.uuid)) {
+    match profiles.map(|profiles| profiles.load(uuid)) {
         None | Some(Ok(None)) => blank(),
-        Some(Ok(Some(profile))) if profile.driver == info.driver => profile,
+        Some(Ok(Some(profile))) if profile.driver.as_ref() == driver => profile,
         Some(Ok(Some(profile))) => Profile { floors: profile.floors, ..blank() },
         Some(Err(error)) => {
-            tracing::warn!("what was learnt of card {} is left aside: {error}", info.index);
+            tracing::warn!("what was learnt of card {index} is left aside: {error}");
             blank()
         }
     }
@@ -134,24 +219,25 @@ fn reader(
     profile: &Profile,
 ) -> Result<Box<dyn Reader>, MeterError> {
     let trust = profile.probe.as_ref().map(|probe| probe.trust);
-    if trust != Some(Trust::Gauge) {
-        let mut counter = NvmlCounter::open(driver, info);
-        if counter.read().err() != Some(Fault::NotSupported) {
-            return Ok(Box::new(counter));
+    let counter = (trust != Some(Trust::Gauge)).then(|| {
+        let counter: Box<dyn Reader> = Box::new(NvmlCounter::open(driver, info));
+        counter
+    });
+    let asked = counter.is_some();
+    let gauge = || {
+        if asked {
+            tracing::warn!(
+                "card {} ({}) has no energy counter; its power gauge is read instead",
+                info.index,
+                info.name
+            );
         }
-        tracing::warn!(
-            "card {} ({}) has no energy counter; its power gauge is read instead",
-            info.index,
-            info.name
-        );
-    }
-    let mut gauge = NvmlGauge::open(driver, info, PowerField::Instant);
-    match gauge.read() {
-        Err(Fault::NotSupported) => {
-            Err(MeterError::NotSupported { index: info.index, name: info.name.clone() })
-        }
-        _ => Ok(Box::new(gauge)),
-    }
+        let gauge: Box<dyn Reader> = Box::new(NvmlGauge::open(driver, info, PowerField::Instant));
+        gauge
+    };
+    let supported = sources::supported(counter.into_iter().chain(std::iter::once_with(gauge)));
+    let none = || MeterError::NotSupported { index: info.index, name: info.name.clone() };
+    supported.map(|(reader, _)| reader).ok_or_else(none)
 }
 
 fn unreadable(inventory: &Inventory) -> String {

@@ -2,7 +2,7 @@
 
 use joulebook_core::Fault;
 
-use crate::{identity::IdentityError, nvml::LoadError};
+use crate::{identity::IdentityError, nvml::LoadError, smi::SmiError};
 
 /// Why a node has no meter. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -30,17 +30,36 @@ pub enum MeterError {
         /// The card's name.
         name: String,
     },
+    /// Neither the driver's library nor `nvidia-smi` reads the cards.
+    #[error("{nvml}\nnor can nvidia-smi stand in for the driver library: {smi}")]
+    Unreadable {
+        /// Why the library cannot.
+        nvml: Box<MeterError>,
+        /// Why the program cannot.
+        smi: Box<MeterError>,
+    },
+    /// The program cannot read the cards.
+    #[error(transparent)]
+    Smi(#[from] SmiError),
     /// A declared idle floor that is no power, or not one for each card.
     #[error("idle floor: {0}")]
     Idle(String),
 }
 
 impl MeterError {
+    /// True where the cards cannot be read this way, false where they were asked for wrongly.
+    pub(super) const fn is_of_the_reader(&self) -> bool {
+        matches!(self, Self::Driver(_) | Self::NoCards(_) | Self::NotSupported { .. })
+    }
+
     /// The word for it.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Driver(error) => error.fault(),
             Self::Identity(error) => error.fault(),
+            Self::Smi(error) => error.fault(),
+            // The library is the better reader, so its word stands.
+            Self::Unreadable { nvml, .. } => nvml.fault(),
             Self::NoCards(_) | Self::NoneAsked | Self::Idle(_) => Fault::Absent,
             Self::NotSupported { .. } => Fault::NotSupported,
         }

@@ -163,7 +163,10 @@ fn is_geforce(name: &str) -> bool {
 }
 
 /// One second on Ampere and later, save GA100 (compute capability 8.0).
-fn averaging_ns(capability: Option<(i32, i32)>, known: Option<&DeviceArchitecture>) -> Option<u64> {
+pub(crate) fn averaging_ns(
+    capability: Option<(i32, i32)>,
+    known: Option<&DeviceArchitecture>,
+) -> Option<u64> {
     let averages = match (capability, known) {
         (Some(capability), _) => capability > (8, 0),
         (

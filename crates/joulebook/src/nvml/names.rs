@@ -11,7 +11,12 @@ use nvml_wrapper::Nvml;
 
 /// The name of a process, as far as it can be seen.
 pub(super) fn name_of(nvml: &Nvml, pid: u32) -> String {
-    let driver = nvml.sys_process_name(pid, 1024).ok().filter(|name| is_name(name));
+    process_name(nvml.sys_process_name(pid, 1024).ok(), pid)
+}
+
+/// The name of a process that the driver calls so.
+pub(crate) fn process_name(driver: Option<String>, pid: u32) -> String {
+    let driver = driver.filter(|name| is_name(name));
     let (arguments, executable) = of_system(pid);
     compose(driver, &arguments, executable.as_deref())
         .unwrap_or_else(|| format!("process {pid} of unknown name"))

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::watch::{Edge, GaugeSamples};
+use super::{counter::Edge, gauge::GaugeSamples};
 
 /// A gauge may be late by as much.
 const GAUGE_LAG_S: f64 = 0.1;

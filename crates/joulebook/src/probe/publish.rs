@@ -28,11 +28,17 @@ pub(super) fn renewal(changes: &[Bracket], poll_gap_ns: u64) -> Option<Renewal> 
     if changes.len() < FEWEST {
         return None;
     }
-    let middles: Vec<f64> = changes.iter().map(|change| change.middle_ns() as f64).collect();
-    let mut spacings: Vec<f64> =
-        middles.iter().skip(1).zip(&middles).map(|(to, from)| to - from).collect();
+    let middle = |change: &Bracket| change.middle_ns() as f64;
+    let steps = changes.iter().skip(1).zip(changes);
+    let mut spacings: Vec<f64> = steps.map(|(to, from)| middle(to) - middle(from)).collect();
     spacings.sort_by(f64::total_cmp);
     let typical = spacings.get(spacings.len() / 2).copied().filter(|spacing| *spacing > 0.0)?;
+    // Changes that are known closely tell more than all of them.
+    let mut widths: Vec<u64> = changes.iter().map(|change| change.uncertainty_ns()).collect();
+    widths.sort_unstable();
+    let close_ns = widths.get(widths.len() / 2).map_or(u64::MAX, |median| median * 3 / 2 + 1);
+    let close = changes.iter().filter(|change| change.uncertainty_ns() <= close_ns);
+    let middles: Vec<f64> = close.map(middle).collect();
     let base = middles.first().copied()?;
     let mut number = 0.0;
     let mut numbered = Vec::with_capacity(middles.len());
@@ -101,6 +107,19 @@ mod tests {
         let mut changes = seen(100, 7, 6000);
         changes.remove(20);
         changes.remove(30);
+        let found = renewal(&changes, 7 * MS).unwrap();
+        assert!((found.period_s - 0.1).abs() < 0.001, "{found:?}");
+    }
+
+    #[test]
+    fn polls_that_come_late_make_no_longer_period() {
+        // One of three is seen within 30 ms only, as on a busy machine.
+        let mut changes = seen(100, 7, 6000);
+        for (number, change) in changes.iter_mut().enumerate() {
+            if number % 3 == 0 {
+                change.by_ns += 30 * MS;
+            }
+        }
         let found = renewal(&changes, 7 * MS).unwrap();
         assert!((found.period_s - 0.1).abs() < 0.001, "{found:?}");
     }

@@ -153,7 +153,7 @@ impl Track {
         if self.is_counter() {
             return estimate::shared(&curve, span);
         }
-        let estimated = match estimate::gauge(&curve, span, self.facts.period_s, false) {
+        let estimated = match estimate::trapezoid(&curve, span, self.facts.period_s) {
             // Polls further apart than the window is long have not seen it.
             Ok(seen) if span.seconds() < self.facts.period_s * 0.999 => {
                 let fault = Fault::WindowBelowResolution;

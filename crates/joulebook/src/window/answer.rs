@@ -152,7 +152,8 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
     };
     let opening = newest_at(span.open_ns, edge.newest);
     let last = newest_at(span.close_ns, closing.newest);
-    let estimated = estimate::raw(opening, last, &points, span, &facts);
+    let rule = if only.is_some() { estimate::raw_part } else { estimate::raw };
+    let estimated = rule(opening, last, &points, span, &facts);
     whole(estimated.map_err(|missing| still(card, span, missing)))
 }
 
@@ -260,7 +261,11 @@ fn still(card: &Card, span: Span, missing: Missing) -> Missing {
 /// Whether the card's publishes can no longer sharpen the window.
 pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> bool {
     let reached = reaches(pending, card);
-    if out_of_time || !card.is_counter() || pending.overlapped || pending.child {
+    let numbered = pending.inner.cards.iter().zip(&pending.inner.floors);
+    let rests = numbered.filter(|(other, _)| std::ptr::eq(&raw const ***other, card));
+    let knows_rest = rests.map(|(_, floor)| floor).any(Option::is_some);
+    let can_be_alone = card.is_counter() && knows_rest && !pending.overlapped && !pending.child;
+    if out_of_time || !can_be_alone {
         return reached || out_of_time;
     }
     // The rule alone wants quiet ticks after the window that are long enough to be shown quiet,

@@ -6,7 +6,7 @@
 use std::io::Write;
 
 use joulebook::{
-    core::estimate::Rule,
+    core::{Fault, estimate::Rule},
     nvml::{Driver, cards},
 };
 
@@ -15,6 +15,7 @@ use super::{
     lab::{self, LabWork},
     report,
     suite::{self, Found, Plan},
+    windows::Window,
 };
 
 /// The same parts as in full, as short as they can be.
@@ -23,7 +24,7 @@ const BRIEF: Plan = Plan {
     cost_reads: 50,
     pulses: 1,
     stretch_s: 1.3,
-    rates: &[(Some(10.0), 1.5), (Some(100.0), 1.0), (None, 0.3)],
+    rates: &[(Some(10.0), 1.5), (Some(100.0), 1.0), (None, 0.4)],
     lengths_ms: &[20, 250],
     repeats: 1,
     rest_s: 0.6,
@@ -82,14 +83,20 @@ fn it_finds_what_the_scenario_says() {
         assert!(counter.cost.unwrap().reads == BRIEF.cost_reads);
 
         assert_eq!(found.windows.len(), BRIEF.lengths_ms.len());
+        // On a machine that is too busy a short window may show nothing, and then says so.
+        let is_figure = |window: &&Window| window.settled.joules.is_some();
+        assert!(found.windows.iter().any(|window| is_figure(&window)), "{:?}", found.windows);
         for window in &found.windows {
-            let truth_j = window.truth_j.unwrap();
-            let settled = &window.settled;
-            let error_j = (settled.joules.unwrap() - truth_j).abs();
-            // The floor is the suite's own, so its error belongs to the figure.
-            let floor_j = (found.idle_w.unwrap() - 70.0).abs() * window.worked_s + 0.05;
-            assert!(error_j <= settled.bound_joules.unwrap() + floor_j, "{window:?}");
+            let Window { settled, worked_s, truth_j, .. } = window;
             assert!(settled.settled && matches!(settled.rule, Some(Rule::Alone | Rule::Shared)));
+            let Some(joules) = settled.joules else {
+                assert_eq!(settled.error, Some(Fault::BelowIdle), "{window:?}");
+                continue;
+            };
+            // The floor is the suite's own, so its error belongs to the figure.
+            let floor_j = (found.idle_w.unwrap() - 70.0).abs() * worked_s + 0.05;
+            let error_j = (joules - truth_j.unwrap()).abs();
+            assert!(error_j <= settled.bound_joules.unwrap() + floor_j, "{window:?}");
         }
     });
 }

@@ -17,7 +17,7 @@ pub struct Rate {
     /// Reads a second of the counter and of the gauge that were made.
     pub counter_per_s: f64,
     pub gauge_per_s: f64,
-    /// The counter's slope, and how far it can be off for want of publishes, W.
+    /// The counter's slope, and how far the places of its publishes let it be off at most, W.
     pub slope_w: Option<f64>,
     pub slope_uncertainty_w: Option<f64>,
     /// The gauge's mean, W.
@@ -81,14 +81,15 @@ fn slope(trace: &Trace, period_s: Option<f64>) -> Option<(f64, f64)> {
             (Bracket { after_ns, ..publish.at }, publish.value)
         })
         .collect();
-    let (first, last) = (places.first()?.0, places.last()?.0);
-    let base_ns = first.middle_ns();
-    let points: Vec<_> = places
-        .iter()
-        .map(|(at, joules)| (seconds_from(base_ns, at.middle_ns()), *joules))
-        .collect();
+    let base_ns = places.first()?.0.middle_ns();
+    let at_s = |at: &Bracket| seconds_from(base_ns, at.middle_ns());
+    let points: Vec<_> = places.iter().map(|(at, joules)| (at_s(at), *joules)).collect();
     let (slope_w, _) = line(&points)?;
-    let length_s = seconds_from(base_ns, last.middle_ns());
-    let open_s = (first.uncertainty_ns() + last.uncertainty_ns()) as f64 / 1e9;
-    (length_s > 0.0).then_some((slope_w, slope_w * open_s / length_s))
+    // The worst that all of them together can turn the line.
+    let mean_s = points.iter().map(|(at_s, _)| at_s).sum::<f64>() / points.len() as f64;
+    let spread = points.iter().map(|(at_s, _)| (at_s - mean_s).powi(2)).sum::<f64>();
+    let turns = places
+        .iter()
+        .map(|(at, _)| (at_s(at) - mean_s).abs() * at.uncertainty_ns() as f64 / 1e9 / spread);
+    Some((slope_w, slope_w * turns.sum::<f64>()))
 }

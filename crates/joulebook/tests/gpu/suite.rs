@@ -144,7 +144,7 @@ pub fn card(
     if let Err(error) = all_rates(&mut found, &mut readers, work.as_mut(), plan) {
         found.work_error = Some(error);
     }
-    found.idle_w = found.idle();
+    found.idle_w = found.drawn(false);
     if let Some(work) = &mut work
         && let Err(error) = all_windows(&mut found, driver, work.as_mut(), plan)
     {
@@ -276,20 +276,18 @@ impl Found {
         self.registers.iter().any(|register| register.cost.is_some())
     }
 
-    /// What it draws at rest: the counter's slope at 10 Hz, else the gauge's mean, W.
-    fn idle(&self) -> Option<f64> {
-        let idle = self.rates.iter().filter(|rate| !rate.is_loaded);
-        let ten = idle.clone().find(|rate| rate.hertz == Some(10.0));
-        let rate = ten.or_else(|| idle.clone().next())?;
-        rate.slope_w.or(rate.mean_w)
+    /// What it draws under the work, W.
+    pub fn loaded_w(&self) -> Option<f64> {
+        self.drawn(true)
     }
 
-    /// What it draws under the work, W: by the rate that says it best.
-    pub fn loaded_w(&self) -> Option<f64> {
-        // At full speed some counters go wrong.
-        let loaded = self.rates.iter().filter(|rate| rate.is_loaded && rate.hertz.is_some());
+    /// What it draws, W: the counter's slope, else the gauge's mean, at the slow rate that says it
+    /// best. Read fast, some counters go wrong.
+    fn drawn(&self, is_loaded: bool) -> Option<f64> {
+        let slow = |rate: &&Rate| rate.hertz.is_some_and(|hertz| hertz <= 10.0);
+        let rates = self.rates.iter().filter(slow).filter(|rate| rate.is_loaded == is_loaded);
         let open_w = |rate: &&Rate| rate.slope_uncertainty_w.unwrap_or(f64::INFINITY);
-        let best = loaded.min_by(|one, other| open_w(one).total_cmp(&open_w(other)))?;
+        let best = rates.min_by(|one, other| open_w(one).total_cmp(&open_w(other)))?;
         best.slope_w.or(best.mean_w)
     }
 }

@@ -42,6 +42,8 @@ pub struct Trace {
     pub joined_j: f64,
     pub first_ns: u64,
     pub last_ns: u64,
+    /// Half the last call's length, ns: when inside the call the value was taken is not known.
+    slack_ns: u64,
 }
 
 /// Until when to poll.
@@ -64,10 +66,16 @@ pub fn poll(reader: &mut dyn Reader, gap: Option<Duration>, until: Until<'_>) ->
     loop {
         let begin_ns = now_ns();
         let reading = reader.read();
-        let at_ns = begin_ns.midpoint(now_ns());
+        let end_ns = now_ns();
+        let (at_ns, slack_ns) = (begin_ns.midpoint(end_ns), (end_ns - begin_ns) / 2);
         trace.polls += 1;
         match reading {
-            Ok(reading) => trace.take(&mut track, at_ns, reading.value),
+            Ok(reading) => {
+                // The polls on both sides of a publish count, so the slower of two calls.
+                let slowest_ns = slack_ns.max(trace.slack_ns);
+                trace.slack_ns = slack_ns;
+                trace.take(&mut track, at_ns, slowest_ns, reading.value);
+            }
             Err(fault) => {
                 trace.failed += 1;
                 trace.fault = Some(fault);
@@ -91,7 +99,11 @@ pub fn poll(reader: &mut dyn Reader, gap: Option<Duration>, until: Until<'_>) ->
 }
 
 impl Trace {
-    fn take(&mut self, track: &mut Option<Track>, at_ns: u64, value: Value) {
+    fn take(&mut self, track: &mut Option<Track>, at_ns: u64, slack_ns: u64, value: Value) {
+        let widened = |at: Bracket| Bracket {
+            after_ns: at.after_ns.saturating_sub(slack_ns),
+            by_ns: at.by_ns + slack_ns,
+        };
         let track = track.get_or_insert_with(|| match value {
             Value::Counter(_) => Track::counter(),
             Value::Power(_) => Track::Gauge { last: None },
@@ -110,7 +122,7 @@ impl Trace {
                 };
                 self.odd += u64::from(advance.glitches);
                 *joules += advance.delta.joules();
-                self.publishes.push(Publish { at: advance.published, value: *joules });
+                self.publishes.push(Publish { at: widened(advance.published), value: *joules });
             }
             (Track::Gauge { last }, Value::Power(power)) => {
                 let watts = power.watts();
@@ -119,7 +131,7 @@ impl Trace {
                     self.joined_j += (last_w + watts) / 2.0 * seconds;
                     if watts != last_w {
                         let at = Bracket { after_ns: last_ns, by_ns: at_ns };
-                        self.publishes.push(Publish { at, value: watts });
+                        self.publishes.push(Publish { at: widened(at), value: watts });
                     }
                 } else {
                     let at = Bracket { after_ns: at_ns, by_ns: at_ns };

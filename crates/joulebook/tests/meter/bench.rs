@@ -32,6 +32,8 @@ pub enum Trouble {
     Fails(Fault),
     /// A call into the driver that does not come back.
     Hangs,
+    /// The same, where the processes are listed.
+    ListingHangs,
     /// It shows what it last showed.
     Frozen,
 }
@@ -77,6 +79,12 @@ impl Hand {
         self.gone.load(Ordering::Relaxed)
     }
 
+    fn hangs_while(&self, trouble: Trouble) {
+        while self.trouble() == trouble {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn trouble(&self) -> Trouble {
         *self.trouble.lock().unwrap()
     }
@@ -88,9 +96,7 @@ impl Reader for HandReader {
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {
-        while self.hand.trouble() == Trouble::Hangs {
-            thread::sleep(Duration::from_millis(20));
-        }
+        self.hand.hangs_while(Trouble::Hangs);
         match (self.hand.trouble(), self.last) {
             (Trouble::Fails(fault), _) => return Err(fault),
             (Trouble::Frozen, Some(last)) => return Ok(last),
@@ -116,6 +122,7 @@ impl Drop for HandReader {
 
 impl Tenants for HandTenants {
     fn resident(&mut self) -> Result<Vec<Process>, Fault> {
+        self.0.hangs_while(Trouble::ListingHangs);
         Ok(self.0.tenants.lock().unwrap().clone())
     }
 }

@@ -67,6 +67,15 @@ fn a_driver_that_hangs_at_its_first_reading_holds_up_nobody() {
 }
 
 #[test]
+fn a_driver_that_hangs_while_it_lists_processes_is_a_timeout_too() {
+    let bench = Bench::new();
+    bench.hand.is(Trouble::ListingHangs);
+    eventually(|| bench.card.trouble() == Some(Fault::Timeout));
+    let pending = bench.meter().open().close();
+    in_time(move || block_on(pending));
+}
+
+#[test]
 fn a_card_that_can_no_longer_be_read_leaves_what_is_certain() {
     let bench = Bench::new();
     let (opened, mut window) = Moment::of(|| bench.meter().open());
@@ -145,8 +154,6 @@ fn a_counter_that_stands_still_is_frozen_and_one_that_never_moved_is_dead() {
         holds(&bench, &settled, opened, closed);
     }
 
-    let dead = Bench::with(Setup::default());
-    eventually(|| dead.card.series().pushed() == 1 || dead.card.series().pushed() > 1);
     let dead = Bench::with(Setup { trouble: Trouble::Frozen, ..Setup::default() });
     assert!(dead.meter().wait_ready(Duration::from_secs(20)));
     let window = dead.meter().open();

@@ -84,9 +84,9 @@ fn siblings_share_what_they_overlap_and_at_once_each_is_charged_whole() {
     bench.works(400.0, 100);
     let (b_opened, b) = Moment::of(|| meter.clone().open());
     // As a part of a window that shares, a child shares.
-    let child = b.child();
+    let (child_opened, child) = Moment::of(|| b.child());
     bench.works(400.0, 100);
-    let child = child.close();
+    let (child_closed, child) = Moment::of(|| child.close());
     let (a_closed, a) = Moment::of(|| a.close());
     bench.works(400.0, 100);
     let (b_closed, b) = Moment::of(|| b.close());
@@ -104,7 +104,10 @@ fn siblings_share_what_they_overlap_and_at_once_each_is_charged_whole() {
     assert!((sum_j - truth_j).abs() <= bound_j, "{sum_j} J of {truth_j} J: {a:?}, {b:?}");
     // 200 ms each, of which 100 ms shared: far from the whole.
     assert!(a.gross_joules.unwrap() < whole[0].gross_joules.unwrap() * 0.95, "{a:?}");
-    assert!(child.gross_joules.unwrap() < b.gross_joules.unwrap(), "{child:?} in {b:?}");
+    assert!(child.flags.contains(Flags::OVERLAP), "{child:?}");
+    let half_j = bench.truth_j(child_opened.after_ns, child_closed.before_ns) / 2.0;
+    let error_j = (child.gross_joules.unwrap() - half_j).abs();
+    assert!(error_j <= child.bound_joules.unwrap() + 1.0, "{half_j} J is not {child:?}");
 }
 
 #[test]

@@ -81,6 +81,9 @@ with_scenario!(
         assert_eq!(compute_apps.as_ref().map(Vec::len), Some(1));
         assert_eq!(seen.memory_total_mib, Some(24_000));
         assert_eq!(seen.memory_used_mib, Some(20_100));
+        assert_eq!(joulebook::probe_node(&joulebook::Node::of("0")).as_ref(), Some(&seen));
+        assert_eq!(joulebook::fits(&joulebook::Node::of("0"), 1_000), Fit::Yes);
+        assert_eq!(joulebook::fits(&joulebook::Node::of("9"), 1), Fit::Unknown);
         assert_eq!(fits(&seen, 1_000), Fit::Yes);
         let Fit::No { short_by_mib, held_by } = fits(&seen, 10_000) else { panic!("{seen:?}") };
         assert_eq!(short_by_mib, 10_000 - seen.memory_free_mib.unwrap());

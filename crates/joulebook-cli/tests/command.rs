@@ -1,0 +1,15 @@
+//! The program as a person meets it, on the lab's driver library: what it prints, keeps and returns.
+
+#[cfg(test)]
+mod command {
+    mod bench;
+    mod config;
+    mod idle;
+    mod none;
+    mod probe;
+    mod run;
+    mod signals;
+    mod terminal;
+    mod usage;
+    mod watch;
+}
