@@ -138,8 +138,8 @@ pub struct Refused {
 }
 
 impl Log {
-    /// An empty log.
-    pub(super) fn new(format: &'static str, clock: Clock, channels: Vec<Channel>) -> Self {
+    /// An empty log with these columns.
+    pub fn new(format: &'static str, clock: Clock, channels: Vec<Channel>) -> Self {
         Self {
             format,
             clock,

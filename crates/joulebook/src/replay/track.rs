@@ -142,8 +142,10 @@ impl Track {
 
     /// The energy of a window of which it is known only so well where it lies, s.
     pub fn estimate_within(&self, span: Span, uncertainty_s: f64) -> Estimated {
-        if !self.has_energy() {
-            let stands = self.is_counter() && self.readings > 1;
+        // One reading is a power, and its own instant no window.
+        let is_instant = self.readings < 2 && span.close_ns <= span.open_ns;
+        if is_instant || (self.is_counter() && !self.has_energy()) {
+            let stands = self.readings > 1;
             return Err(Missing::of(if stands { Fault::CounterDead } else { Fault::NotReady }));
         }
         let points = self.series.span(span.open_ns, span.close_ns, 2, 2);
@@ -154,6 +156,7 @@ impl Track {
             return estimate::shared(&curve, span);
         }
         let estimated = match estimate::trapezoid(&curve, span, self.facts.period_s) {
+            Ok(_) if self.readings < 2 => Err(Missing::of(Fault::NotReady)),
             // Polls further apart than the window is long have not seen it.
             Ok(seen) if span.seconds() < self.facts.period_s * 0.999 => {
                 let fault = Fault::WindowBelowResolution;
