@@ -35,6 +35,16 @@ pub fn settles_after_s(facts: &Facts, update_s: f64) -> f64 {
 /// none came after it yet (the answer at once). The points decide whether the edges can be read
 /// where their readings stand in the middle.
 pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estimated {
+    read(curve, span, update_s, held, true)
+}
+
+/// The same with every reading where its stamp stands, as a plain trapezoid has it: what other
+/// people's figures of a recording are made by.
+pub fn trapezoid(curve: &Curve<'_>, span: Span, update_s: f64) -> Estimated {
+    read(curve, span, update_s, false, false)
+}
+
+fn read(curve: &Curve<'_>, span: Span, update_s: f64, held: bool, may_centre: bool) -> Estimated {
     let facts = curve.facts();
     let points = curve.points();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
@@ -42,7 +52,8 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
     };
     let later_ns = |later_s: f64| ((facts.lag_s + later_s) * 1e9) as u64;
     let middle_ns = later_ns(settles_after_s(facts, update_s));
-    let centred = facts.averaging_s.is_some() && last.at_ns >= span.close_ns + middle_ns;
+    let centred =
+        may_centre && facts.averaging_s.is_some() && last.at_ns >= span.close_ns + middle_ns;
     let lag_ns = if centred { middle_ns } else { later_ns(0.0) };
     let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
     if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {

@@ -90,15 +90,10 @@ pub(super) fn played(
         })
     };
     let shows = if average_s.is_some() { Shows::Average } else { Shows::Draw };
-    let log = Log {
-        format: "case",
-        clock: Clock::Elapsed,
-        cards: vec![CardName::default()],
-        channels: vec![Channel { name: "power".to_owned(), shows, scope: Scope::Gpu }],
-        rows: (1..).zip(readings).map(row).collect::<Result<_, _>>()?,
-        refused: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let channel = Channel { name: "power".to_owned(), shows, scope: Scope::Gpu };
+    let mut log = Log::new("case", Clock::Elapsed, vec![channel]);
+    log.cards.push(CardName::default());
+    log.rows = (1..).zip(readings).map(row).collect::<Result<_, _>>()?;
     let recording = match Recording::of(log, &Options::default()) {
         Ok(recording) => recording,
         Err(ReplayError::NoReadings { fault, .. }) => return Ok(Err(fault)),
