@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use joulebook_core::{
     Fault, Flags, Power,
-    estimate::{self, Curve, Estimate, Estimated, Facts, Missing, Span},
+    estimate::{self, Curve, Edges, Estimate, Estimated, Facts, Missing, Span},
     register::{DEFAULT_CEILING, Kind},
     ring::Point,
     series::{GaugeTrack, Series, SeriesWriter, plausible_power, series_of},
@@ -189,7 +189,7 @@ impl Track {
     pub fn estimate(&self, span: Span) -> Estimated {
         let points = self.series.span(span.open_ns, span.close_ns, 1, 1);
         let curve = Curve::new(&points, &self.facts);
-        let estimated = estimate::gauge(&curve, span, self.facts.period_s, false);
+        let estimated = estimate::gauge(&curve, span, self.facts.period_s, Edges::Plain);
         if !self.is_frozen() {
             return estimated;
         }
