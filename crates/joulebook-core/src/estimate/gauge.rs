@@ -43,8 +43,8 @@ pub enum Edges {
     Centred,
 }
 
-/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, the
-/// median spacing of distinct values.
+/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, by
+/// the spacing of distinct values.
 pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, edges: Edges) -> Estimated {
     let facts = curve.facts();
     let points = curve.points();
