@@ -19,6 +19,7 @@ enum Command {
     Truth(command::truth::Arguments),
     Accuracy(command::accuracy::Arguments),
     Driver(command::driver::Arguments),
+    Score(command::score::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Driver(arguments) => command::driver::run(&arguments),
+        Command::Score(arguments) => command::score::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -76,7 +76,7 @@ fn a_request_alone_costs_its_formulas() {
     close(request.truth.prefill_joules, 0.08 * 620.0);
     close(request.truth.decode_joules, 10.0 * Hardware::default().decode_joules(1));
     let power: Vec<i64> = run.curves[0].changes().iter().map(|change| change.t_ns).collect();
-    assert_eq!(power, [0, 1_000, first_ns]);
+    assert_eq!(power, [0, 1_000, first_ns, first_ns + 10 * 6_480_000]);
     assert!(events.is_sorted_by_key(|event| event.t_ns));
 }
 
