@@ -7,8 +7,10 @@
 //! [`Split`] is the reference of our own rules: the steps of the ledger in plain doubles, slow and
 //! simple, and beside it the baselines that people use. Amounts are J, above the idle floor.
 
+mod aims;
 mod judge;
 mod loads;
+mod plot;
 mod register;
 mod rho;
 mod split;
@@ -16,8 +18,10 @@ mod sweep;
 mod window;
 
 use crate::engine::{Emission, Request};
+pub use aims::{Aim, aims};
 pub use judge::{Figures, Judged, Name, Sample, Verdict, judge, quantile};
 pub use loads::{Load, loads};
+pub use plot::{PlotError, plot};
 pub use register::{Register, Tick};
 pub use rho::{Rho, calibrate};
 pub use split::{Split, Weigh};

@@ -86,6 +86,13 @@ pub struct Judged {
     pub verdicts: Vec<Verdict>,
 }
 
+impl Judged {
+    /// What came out for a rule that was told that.
+    pub fn verdict(&self, rule: Name, knowledge: Knowledge) -> Option<&Verdict> {
+        self.verdicts.iter().find(|it| it.rule == rule && it.knowledge == knowledge)
+    }
+}
+
 impl Name {
     /// All of them.
     pub const ALL: [Self; 8] = [

@@ -35,6 +35,16 @@ pub fn loads() -> Vec<Load> {
 }
 
 impl Load {
+    /// Chat in bursts, which no aim is set for.
+    pub const fn bursty_chat() -> Self {
+        Self { name: "bursty-chat", mix: Mix::Chat, bursty: true, rate: 4.0, overload: false }
+    }
+
+    /// Its name and its rate.
+    pub fn words(&self) -> String {
+        format!("{} {}/s", self.name, self.rate)
+    }
+
     /// What the engine is set to.
     pub fn settings(&self, seed: u64) -> Settings {
         let arrivals =

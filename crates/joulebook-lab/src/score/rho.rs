@@ -50,8 +50,13 @@ fn joules_a_token(settings: &Settings, sequences: u32, prompt: u32, answer: u32)
     let mut engine = Engine::new(Settings { arrivals: Arrivals::None, ..settings.clone() });
     for _ in 0..sequences {
         let (cached_tokens, patience_ns, parent) = (0, None, None);
-        let job =
-            Job { prompt_tokens: prompt, cached_tokens, answer_tokens: answer, patience_ns, parent };
+        let job = Job {
+            prompt_tokens: prompt,
+            cached_tokens,
+            answer_tokens: answer,
+            patience_ns,
+            parent,
+        };
         engine.submit(0, job);
     }
     while engine.step(&mut Vec::new()) {}

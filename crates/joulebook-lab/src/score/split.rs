@@ -47,8 +47,7 @@ impl Rule for Split {
     fn settle(&mut self, ticks: &[Tick], requests: &[Seen]) -> Accounts {
         let mut sweep = Sweep::new(requests);
         let mut floor = Floor::default();
-        let mut accounts =
-            Accounts { requests: vec![0.0; requests.len()], ..Accounts::default() };
+        let mut accounts = Accounts { requests: vec![0.0; requests.len()], ..Accounts::default() };
         // Each request's last share, and how far its share has gone up and down in all.
         let mut paths = vec![(0.0_f64, 0.0_f64); requests.len()];
         for tick in ticks {
