@@ -21,7 +21,8 @@ use joulebook::core::{
     measurement::{Source, Tenancy},
 };
 
-use draw::Draw;
+use crate::draw::Draw;
+use draw::draw_of;
 use recorder::Recorder;
 pub use sharpness::{Sharpness, sharpness};
 pub use tally::Tally;
@@ -126,7 +127,7 @@ pub fn matrix() -> Vec<Cell> {
 
 /// Lets `windows` windows of a cell pass.
 pub fn measure(cell: Cell, windows: u32, seed: u64) -> Accuracy {
-    let mut draw = Draw::new(seed, &cell);
+    let mut draw = draw_of(seed, &cell);
     let mut accuracy =
         Accuracy { cell, at_once: Tally::default(), settled: Tally::default(), stamp_ns: None };
     let mut stamps_ns = Vec::new();
