@@ -14,6 +14,7 @@ mod plot;
 mod register;
 mod rho;
 mod split;
+mod steps;
 mod sweep;
 mod window;
 
@@ -25,6 +26,7 @@ pub use plot::{PlotError, plot};
 pub use register::{Register, Tick};
 pub use rho::{Rho, calibrate};
 pub use split::{Split, Weigh};
+pub use steps::Steps;
 pub use window::{Lifetime, Snapshot};
 
 /// What an observer sees of a request.

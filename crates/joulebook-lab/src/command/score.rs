@@ -26,7 +26,7 @@ pub struct Arguments {
     /// So many seeds, from 1 on; the requests of all are judged together.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Only this rule: calibrated, rho8, time, token, equal, output-token, lifetime, snapshot.
+    /// Only this rule: calibrated, rho8, steps, time, token, equal, output-token, lifetime, snapshot.
     #[arg(long, value_parser = rule)]
     rule: Vec<Name>,
     /// One JSON object for each load, observer and rule.

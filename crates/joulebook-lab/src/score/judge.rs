@@ -5,7 +5,8 @@
 //! charges over the sum of the truths, less one.
 
 use super::{
-    Accounts, Knowledge, Lifetime, Load, Register, Rho, Rule, Seen, Snapshot, Split, Tick, Weigh,
+    Accounts, Knowledge, Lifetime, Load, Register, Rho, Rule, Seen, Snapshot, Split, Steps, Tick,
+    Weigh,
 };
 use crate::{
     draw::Draw,
@@ -19,6 +20,8 @@ pub enum Name {
     Calibrated,
     /// Ours, with ρ = 8.
     Eight,
+    /// Ours, calibrated, by the steps inside the tick.
+    Steps,
     /// Time in the tick.
     Time,
     /// Tokens in the tick; by time where nobody emits.
@@ -95,9 +98,10 @@ impl Judged {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Calibrated,
         Self::Eight,
+        Self::Steps,
         Self::Time,
         Self::Token,
         Self::Equal,
@@ -111,6 +115,7 @@ impl Name {
         match self {
             Self::Calibrated => "weighted, calibrated",
             Self::Eight => "weighted, ρ = 8",
+            Self::Steps => "steps, calibrated",
             Self::Time => "time",
             Self::Token => "token",
             Self::Equal => "equal split",
@@ -125,6 +130,7 @@ impl Name {
         match self {
             Self::Calibrated => "calibrated",
             Self::Eight => "rho8",
+            Self::Steps => "steps",
             Self::Time => "time",
             Self::Token => "token",
             Self::Equal => "equal",
@@ -140,6 +146,7 @@ impl Name {
         match self {
             Self::Calibrated => split(Weigh::Weighted(rho)),
             Self::Eight => split(Weigh::Weighted(Rho::Constant(8.0))),
+            Self::Steps => Box::new(Steps { rho, floor_w }),
             Self::Time => split(Weigh::Time),
             Self::Token => split(Weigh::Token),
             Self::Equal => split(Weigh::Equal),

@@ -39,7 +39,7 @@ fn billed(rule: Name, floor_w: f64, ticks: &[Tick], requests: &[Seen]) -> f64 {
 }
 
 /// Ours, all of them.
-const OURS: [Name; 4] = [Name::Calibrated, Name::Eight, Name::Time, Name::Token];
+const OURS: [Name; 5] = [Name::Calibrated, Name::Eight, Name::Steps, Name::Time, Name::Token];
 
 #[test]
 fn lifetime_share_forgets_energy_and_we_do_not() {
@@ -139,6 +139,15 @@ fn every_aim_is_reached_on_every_load() {
     assert_eq!(of("ρ = 8: ≥ 4"), 6);
     let missed: Vec<_> = aims.iter().filter(|aim| !aim.met).collect();
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+#[test]
+fn the_steps_inside_a_tick_make_ours_sharper() {
+    let load = Load { rate: 2.0, ..loads()[1] };
+    let judged = judge(&load, &[1], &[Name::Calibrated, Name::Steps], RHO);
+    let median =
+        |rule| judged.verdict(rule, Knowledge::Admission).expect("it was asked for").figures.median;
+    assert!(median(Name::Steps) * 5.0 < median(Name::Calibrated));
 }
 
 #[test]
