@@ -18,7 +18,7 @@ mod gauge;
 
 pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
-pub use gauge::gauge;
+pub use gauge::{Edges, gauge, settles_after_s};
 use serde::{Deserialize, Serialize};
 
 use crate::{estimate::curve::Publish, fault::Fault, flags::Flags, ring::Point};
@@ -146,6 +146,25 @@ pub fn raw(
     let gross_j = joules(opening, closing);
     let bound_j = raw_bound_j(opening, closing, span, facts);
     Ok(facts.estimate(Rule::Raw, gross_j, bound_j, span, samples.max(1), flags))
+}
+
+/// [`raw`] for a part of a window. One that is shorter than the register's period and holds a
+/// publish holds the energy of a time beyond it, and its neighbours hold none: what was seen is no
+/// figure of it.
+pub fn raw_part(
+    opening: Option<Point>,
+    closing: Option<Point>,
+    between: &[Point],
+    span: Span,
+    facts: &Facts,
+) -> Estimated {
+    let seen = raw(opening, closing, between, span, facts)?;
+    if span.seconds() >= facts.period_s {
+        return Ok(seen);
+    }
+    let Estimate { samples, flags, .. } = seen;
+    let missing = Missing::of(Fault::WindowBelowResolution);
+    Err(Missing { seen: Some(seen), samples, flags, ..missing })
 }
 
 /// Each edge misses what was drawn since the publish that stands for it, as far as that can differ

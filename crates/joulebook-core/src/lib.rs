@@ -9,10 +9,13 @@
 //! argument (nanoseconds of one monotonic clock), so the same code runs on a live card, on a
 //! recording and on a simulated card.
 
+pub mod apportion;
 pub mod estimate;
 pub mod fault;
 pub mod flags;
 pub mod grade;
+pub mod idle;
+pub mod ledger;
 pub mod measurement;
 pub mod register;
 pub mod ring;

@@ -9,6 +9,8 @@
 //! Refused: a failed reading never becomes a number (it is a [`Step::Hole`]; the next good reading
 //! spans it).
 
+#![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
+
 use crate::{
     fault::Fault,
     units::{Energy, Power, energy_over},

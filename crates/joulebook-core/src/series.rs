@@ -188,12 +188,20 @@ pub struct CounterTrack {
     energy_uj: u64,
     at_ns: u64,
     slack_ns: u64,
+    stamped: bool,
 }
 
 impl CounterTrack {
     /// A track of `register`, whose publish period (or polling gap) is `period_ns`.
     pub fn new(register: Register, period_ns: u64) -> Self {
-        Self { register, period_ns, energy_uj: 0, at_ns: 0, slack_ns: 0 }
+        Self { register, period_ns, energy_uj: 0, at_ns: 0, slack_ns: 0, stamped: false }
+    }
+
+    /// The same for readings whose stamps are the instants that the values stand for (a recording
+    /// that was stamped by its source), not those of polls that found them.
+    #[must_use]
+    pub fn stamped(self) -> Self {
+        Self { stamped: true, ..self }
     }
 
     /// The ceiling or period learnt later.
@@ -259,6 +267,7 @@ impl CounterTrack {
     }
 
     fn push(&mut self, at: Bracket, delta: Energy, flags: Flags, writer: &mut SeriesWriter) {
+        let at = if self.stamped { Bracket { after_ns: at.by_ns, ..at } } else { at };
         let at_ns = at.middle_ns();
         self.energy_uj = self.energy_uj.saturating_add(delta.microjoules());
         let power_uw = mean_power_uw(delta.microjoules(), at_ns.saturating_sub(self.at_ns));

@@ -87,3 +87,15 @@ fn a_power_of_three_limits_is_no_power() {
     assert!(!plausible_power(watts(3712.0), Some(watts(320.0))));
     assert!(plausible_power(watts(3712.0), None));
 }
+
+#[test]
+fn stamps_that_values_stand_for_are_exact() {
+    let (mut writer, series) = series_of(64, 64);
+    let mut track = counter().stamped();
+    for (ms, raw) in [(0u64, 1000), (5, 1000), (100, 26_000), (200, 51_000)] {
+        track.reading(Poll::at(ms * MS), Ok(raw), Flags::NONE, &mut writer);
+    }
+    let points = series.span(0, 200 * MS, 1, 1);
+    let at: Vec<_> = points.iter().map(|point| (point.at_ns, point.uncertainty_ns)).collect();
+    assert_eq!(at, [(0, 0), (100 * MS, 0), (200 * MS, 0)]);
+}

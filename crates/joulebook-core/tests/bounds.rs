@@ -8,7 +8,7 @@ use std::sync::Arc;
 use joulebook_core::{
     Flags, Power,
     estimate::{
-        Curve, Estimate, Facts, Neighbours, Rule, Span, alone, gauge, raw, settled, shared,
+        Curve, Edges, Estimate, Facts, Neighbours, Rule, Span, alone, gauge, raw, settled, shared,
     },
     register::{Modulus, Register, Scale},
     ring::Point,
@@ -261,8 +261,76 @@ proptest! {
         let close_ns = open_ns + (length_share * (last_ns - open_ns) as f64) as u64;
         let span = Span { open_ns, close_ns };
         let facts = Facts { averaging_s: Some(averaging_ms as f64 / 1e3), ..facts(100 * MS, 250 * MS) };
-        if let Ok(estimate) = gauge(&Curve::new(&points, &facts), span, 0.1, false) {
-            holds(&estimate, truth.over(span))?;
+        let so_far = points.partition_point(|point| point.at_ns <= close_ns);
+        for (points, edges) in [
+            (&points[..], Edges::Centred),
+            (&points[..], Edges::Plain),
+            (&points[..so_far], Edges::Held),
+        ] {
+            if let Ok(estimate) = gauge(&Curve::new(points, &facts), span, 0.1, edges) {
+                holds(&estimate, truth.over(span))?;
+            }
         }
+    }
+
+    #[test]
+    fn a_load_made_to_deceive_a_gauge_stays_within_its_bound(
+        averaging_periods in 1u64..=10,
+        polls_a_period in prop_oneof![Just(1u64), Just(2), Just(5)],
+        phase_ms in 0u64..100,
+        open_ms in 1_500u64..1_700,
+        length_ms in 100u64..3_000,
+        outside_w in any_power(),
+        // Before and after each edge, for so long.
+        beside in proptest::array::uniform4((any_power(), 0u64..1_100)),
+        inside in proptest::array::uniform2(any_power()),
+        // Power that keeps step with the sensor, or nearly so.
+        half_period_ms in prop_oneof![Just(50u64), Just(100), Just(500), Just(1_000), 20u64..1_500],
+    ) {
+        let period_ns = 100 * MS;
+        let averaging_ns = averaging_periods * period_ns;
+        let span = Span { open_ns: open_ms * MS, close_ns: (open_ms + length_ms) * MS };
+        prop_assume!(span.close_ns - span.open_ns >= averaging_ns);
+        let end_ns = span.close_ns + 2_500 * MS;
+        let watts = (0..end_ns / STEP_NS).map(|step| {
+            let at_ns = step * STEP_NS;
+            let near = |edge_ns: u64, (_, reach_ms): (f64, u64), after: bool| {
+                at_ns.abs_diff(edge_ns) < reach_ms * MS && (at_ns >= edge_ns) == after
+            };
+            let edges = [(span.open_ns, false), (span.open_ns, true), (span.close_ns, false), (span.close_ns, true)];
+            let forced = edges.iter().zip(beside).find(|((edge_ns, after), side)| near(*edge_ns, *side, *after));
+            match forced {
+                Some((_, (watts, _))) => watts,
+                None if (span.open_ns..span.close_ns).contains(&at_ns) => {
+                    inside[usize::from(at_ns / (half_period_ms * MS) % 2 == 1)]
+                }
+                None => outside_w,
+            }
+        });
+        let truth = Truth::new(watts.collect());
+        let (mut writer, series) = series_of(2048, 64);
+        let mut track = GaugeTrack::new(250 * MS);
+        for poll in 0.. {
+            let now_ns = poll * period_ns / polls_a_period;
+            if now_ns > end_ns {
+                break;
+            }
+            let publish_ns = (now_ns + phase_ms * MS) as i64 / period_ns as i64 * period_ns as i64
+                - (phase_ms * MS) as i64;
+            let mean_w = (truth.joules(publish_ns) - truth.joules(publish_ns - averaging_ns as i64))
+                / (averaging_ns as f64 / 1e9);
+            let power = Power::from_watts(mean_w).unwrap();
+            track.reading(now_ns, power, Flags::NONE, &mut writer).unwrap();
+        }
+        let points = all(&series);
+        let averaging_s = averaging_ns as f64 / 1e9;
+        let facts = Facts { averaging_s: Some(averaging_s), ..facts(period_ns, period_ns) };
+        let settled = gauge(&Curve::new(&points, &facts), span, 0.1, Edges::Centred).unwrap();
+        holds(&settled, truth.over(span))?;
+        let edges_j = (averaging_s / 4.0 + 0.1) * facts.swing_w();
+        prop_assert!(settled.bound_j <= edges_j + 1e-9, "{settled:?}");
+        let so_far = points.partition_point(|point| point.at_ns <= span.close_ns);
+        let at_once = gauge(&Curve::new(&points[..so_far], &facts), span, 0.1, Edges::Held).unwrap();
+        holds(&at_once, truth.over(span))?;
     }
 }

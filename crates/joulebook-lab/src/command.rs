@@ -1,6 +1,7 @@
 //! The program's subcommands, one module each: its arguments and what it does.
 
 pub mod accuracy;
+pub mod case;
 pub mod driver;
 pub mod score;
 pub mod truth;

@@ -13,6 +13,7 @@
 mod abi;
 pub mod accuracy;
 pub mod card;
+pub mod case;
 pub mod clock;
 pub mod control;
 mod draw;

@@ -18,6 +18,7 @@ struct Arguments {
 enum Command {
     Truth(command::truth::Arguments),
     Accuracy(command::accuracy::Arguments),
+    Case(command::case::Arguments),
     Driver(command::driver::Arguments),
     Score(command::score::Arguments),
 }
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
             command::accuracy::run(&arguments);
             Ok(())
         }
+        Command::Case(arguments) => return command::case::run(&arguments),
         Command::Driver(arguments) => command::driver::run(&arguments),
         Command::Score(arguments) => command::score::run(&arguments),
     };

@@ -9,6 +9,7 @@
 //! Nothing in the metering path raises into, blocks or slows the caller's work: a caller reads the
 //! clock and a ring in memory; only a card's own recorder thread talks to the driver.
 
+pub mod amd;
 mod card;
 pub mod clock;
 mod deadline;
@@ -21,11 +22,13 @@ mod occupancy;
 pub mod pace;
 pub mod probe;
 pub mod profile;
+pub mod rapl;
 pub mod reader;
 mod recorder;
 pub mod replay;
 mod signal;
 pub mod smi;
+pub mod sources;
 pub mod tenancy;
 mod window;
 

@@ -91,10 +91,13 @@ impl Meter {
 
     /// A meter in any case: where the cards cannot be read its windows say why.
     pub fn for_node_or_none(node: &Node) -> Self {
-        Self::for_node(node).unwrap_or_else(|error| {
-            tracing::warn!("{error}");
-            Self::none(node, error.fault())
-        })
+        Self::for_node(node).unwrap_or_else(|error| Self::refused(node, &error))
+    }
+
+    /// A meter that reads nothing because of this error, which the log is told.
+    pub fn refused(node: &Node, error: &MeterError) -> Self {
+        tracing::warn!("{error}");
+        Self::none(node, error.fault())
     }
 
     /// A meter that reads nothing, for this reason.

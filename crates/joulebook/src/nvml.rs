@@ -29,6 +29,5 @@ pub use driver::{Driver, LIBRARY_VARIABLE};
 pub use fault::{LoadError, explain};
 pub use gauge::{NvmlGauge, PowerField};
 pub(crate) use names::process_name;
-pub use state::{CardState, Fit, fits, state};
-pub(crate) use tenants::Seen;
-pub use tenants::{NvmlTenants, PidNamespace};
+pub use state::{Answers, CardState, Fit, Memory, fits, state};
+pub use tenants::{NvmlTenants, PidNamespace, Seen, known_mib};

@@ -20,7 +20,7 @@ pub use compare::Ratio;
 use counter::{CounterWatch, Leg};
 use gauge::{GaugeSamples, GaugeWatch};
 use joulebook_core::Fault;
-pub use judge::{Finding, Verdict};
+pub use judge::{Finding, Verdict, compared};
 pub use publish::Renewal;
 use serde::{Serialize, Serializer};
 

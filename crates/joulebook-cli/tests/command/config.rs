@@ -23,7 +23,10 @@ fn what_is_kept_of_a_card_is_shown_and_a_broken_file_named() {
     assert_eq!(bench.say(["idle", "--seconds", "1"]).code, Some(0));
     std::fs::write(bench.path("state/cards/GPU-broken.json"), "{").unwrap();
     let said = bench.say(["config"]);
-    assert!(said.out.contains("floor 7") && said.out.contains("not probed"), "{}", said.out);
+    // Read at 10 Hz for a second, 70 W come out to a watt or so.
+    let floor = ["floor 68", "floor 69", "floor 70", "floor 71"];
+    assert!(floor.iter().any(|floor| said.out.contains(floor)), "{}", said.out);
+    assert!(said.out.contains("not probed"), "{}", said.out);
     assert!(said.err.contains("GPU-broken.json") && said.err.contains("remove"), "{}", said.err);
 }
 

@@ -1,27 +1,69 @@
 //! Power readings over a window: the trapezoid, its edges read in line between two readings.
 //!
 //! A reading is the mean over the sensor's averaging window, so a window shorter than that is not
-//! one: what was seen is kept beside the refusal. The bound counts what averaging can hide at the
-//! edges, `(W + T)·(Pmax − Pmin)`, and what no reading saw (a sensor that averages over less than its
-//! update period, readings further apart than it averages): there power may have been anywhere, so
-//! each unseen stretch counts with the further of the two from the line that was drawn through it.
+//! one: what was seen is kept beside the refusal.
+//!
+//! Where it is known what a reading averages over (W; T is the sensor's update period) it stands for
+//! the middle of that: a reading at t shows the mean of what ends somewhere between t − T and t, so
+//! an edge at x is read at x + (W + T)/2, if readings go that far ([`settles_after_s`]). In sum the
+//! trapezoid weighs the true power with a kernel k whose integral is the window's length, and with
+//! power anywhere in [Pmin, Pmax] it errs by at most (Pmax − Pmin)/2 · ∫|k − 1| (k − 0 outside). At
+//! an edge k falls over W about the middle, which is W/4; the instant of the publish leaves T/2
+//! either way, and a publish more or less than expected between the edges T: together at most
+//! `(W/4 + T)·(Pmax − Pmin)`. Read where it stands, as the answer at once must, the whole of k lies
+//! W/2 to T too early at both edges: `(W/2 + T)·(Pmax − Pmin)`. Where W is only assumed to be T
+//! nothing is moved, and the bound is `(W + T)·(Pmax − Pmin)`.
+//!
+//! Taken for granted: publishes come evenly, W is a whole number of them, and readings show each of
+//! them about equally long. A load that kept step with the sensor over many periods could hide more.
+//!
+//! What no reading saw (a sensor that averages over less than its update period, readings further
+//! apart than it averages): there power may have been anywhere, so each unseen stretch counts with
+//! the further of the two from the line that was drawn through it.
 
 use super::{Curve, Estimate, Estimated, Facts, Missing, Rule, Span, joules, seconds};
 use crate::{fault::Fault, flags::Flags, ring::Point};
 
-/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, the
-/// median spacing of distinct values. `held`: the last reading is held to the window's end where
-/// none came after it yet (the answer at once).
-pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estimated {
+/// How long after a window readings still sharpen it, s: half of what a reading averages over and
+/// half of the sensor's update period; nothing where it is not known what it averages over.
+pub fn settles_after_s(facts: &Facts, update_s: f64) -> f64 {
+    facts.averaging_s.map_or(0.0, |averaging_s| (averaging_s + update_s) / 2.0)
+}
+
+/// Where the readings of a window's edges are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// At the edges' own instants.
+    Plain,
+    /// The same, and the last reading is held to the window's end where none came after it yet: the
+    /// answer at once.
+    Held,
+    /// So much later that an edge lies in the middle of what its reading averages over; plain where
+    /// that is not known or readings do not go so far.
+    Centred,
+}
+
+/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, by
+/// the spacing of distinct values.
+pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, edges: Edges) -> Estimated {
     let facts = curve.facts();
-    let lag_ns = (facts.lag_s * 1e9) as u64;
-    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
     let points = curve.points();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
         return Err(Missing::of(Fault::NotReady));
     };
-    if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {
-        return Err(curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady)));
+    let later_ns = |later_s: f64| ((facts.lag_s + later_s) * 1e9) as u64;
+    let middle_ns = later_ns(settles_after_s(facts, update_s));
+    let centred = edges == Edges::Centred
+        && facts.averaging_s.is_some()
+        && last.at_ns >= span.close_ns + middle_ns;
+    let lag_ns = if centred { middle_ns } else { later_ns(0.0) };
+    let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
+    if first.at_ns > open_ns || (last.at_ns < close_ns && edges != Edges::Held) {
+        let missing = curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady));
+        // What the sensor cannot tell apart no further reading would tell.
+        let blurred = facts.averaging_s.is_some_and(|averaging_s| span.seconds() < averaging_s);
+        let fault = if blurred { Fault::WindowBelowResolution } else { missing.fault };
+        return Err(Missing { fault, ..missing });
     }
     let mut gross_j = 0.0;
     let mut bridged_j = 0.0;
@@ -55,7 +97,12 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
         // The trapezoid leaves the gap out, so what it has is what was certainly drawn.
         return Err(Missing { lower_bound_j: Some(gross_j), ..missing });
     }
-    let edges_s = averaging_s + update_s + facts.lag_uncertainty_s;
+    let smeared_s = match facts.averaging_s {
+        Some(averaging_s) if centred => averaging_s / 4.0,
+        Some(averaging_s) => averaging_s / 2.0,
+        None => averaging_s,
+    };
+    let edges_s = smeared_s + update_s + facts.lag_uncertainty_s;
     let bound_j = edges_s * facts.swing_w() + unseen_j;
     let estimate = Estimate {
         bridged_j,
@@ -118,16 +165,20 @@ fn part(from: &Point, to: &Point, open_ns: u64, close_ns: u64) -> f64 {
 }
 
 /// Sensor updates inside: a changed value is one; an equal one counts again only when the sensor
-/// had the time to publish anew.
+/// had the time to publish anew since the last update, and nobody looked meanwhile: polls that are
+/// denser than the sensor see its value stand, and are no evidence that it was published again.
 fn updates(points: &[Point], open_ns: u64, close_ns: u64, update_s: f64) -> u64 {
     let mut counted_ns: Option<u64> = None;
+    let mut looked_ns: Option<u64> = None;
     let mut updates = 0;
     for point in points.iter().filter(|point| (open_ns..=close_ns).contains(&point.at_ns)) {
-        let due = counted_ns.is_none_or(|at| seconds(at, point.at_ns) >= update_s * 0.999);
+        let since = |at: Option<u64>| at.map_or(f64::INFINITY, |at| seconds(at, point.at_ns));
+        let due = since(counted_ns) >= update_s * 0.999 && since(looked_ns) >= update_s * 0.5;
         if due || !point.flags.contains(Flags::REPEATED) {
             updates += 1;
             counted_ns = Some(point.at_ns);
         }
+        looked_ns = Some(point.at_ns);
     }
     updates
 }

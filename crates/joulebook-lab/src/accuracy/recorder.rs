@@ -7,7 +7,7 @@ use joulebook::{
     Reader, Value,
     core::{
         Flags, Power,
-        estimate::{Facts, Span},
+        estimate::{Facts, Span, settles_after_s},
         register::{self, Bracket, Modulus, Scale, Step},
         ring::Point,
         series::{CounterTrack, FINE_POINTS, GaugeTrack, Poll, Series, SeriesWriter, series_of},
@@ -32,7 +32,7 @@ pub(super) struct Recorder {
 }
 
 enum Track {
-    Counter(CounterTrack),
+    Counter(Box<CounterTrack>),
     Gauge(GaugeTrack, Option<Power>),
 }
 
@@ -52,7 +52,7 @@ impl Recorder {
                 let ceiling = Power::from_watts(CEILING_W).unwrap_or(register::DEFAULT_CEILING);
                 let register =
                     register::Register::new(Scale::MILLIJOULES, Modulus::None, ceiling, known_ns);
-                (card, Track::Counter(CounterTrack::new(register, known_ns)))
+                (card, Track::Counter(Box::new(CounterTrack::new(register, known_ns))))
             }
             Register::Gauge => {
                 (card.shows(Shows::Average), Track::Gauge(GaugeTrack::new(pace.gap_ns()), None))
@@ -111,7 +111,13 @@ impl Recorder {
 
     /// The points that a window needs, as far as they are there.
     pub fn around(&self, span: Span, facts: &Facts) -> Vec<Point> {
-        let late_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
+        let late_s = facts.lag_s
+            + facts.lag_uncertainty_s
+            + match self.track {
+                Track::Counter(_) => 0.0,
+                Track::Gauge(..) => settles_after_s(facts, facts.period_s),
+            };
+        let late_ns = (late_s * 1e9) as u64;
         self.series.span(span.open_ns, span.close_ns + late_ns, BESIDE, BESIDE)
     }
 }

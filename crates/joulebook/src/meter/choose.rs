@@ -22,6 +22,7 @@ use crate::{
     reader::Reader,
     recorder::{Settings, record},
     smi::{Feed, Program, SmiCard, SmiCardInfo, SmiError, SmiTenants},
+    sources,
 };
 
 /// The cards being read in this process, by UUID.
@@ -218,24 +219,25 @@ fn reader(
     profile: &Profile,
 ) -> Result<Box<dyn Reader>, MeterError> {
     let trust = profile.probe.as_ref().map(|probe| probe.trust);
-    if trust != Some(Trust::Gauge) {
-        let mut counter = NvmlCounter::open(driver, info);
-        if counter.read().err() != Some(Fault::NotSupported) {
-            return Ok(Box::new(counter));
+    let counter = (trust != Some(Trust::Gauge)).then(|| {
+        let counter: Box<dyn Reader> = Box::new(NvmlCounter::open(driver, info));
+        counter
+    });
+    let asked = counter.is_some();
+    let gauge = || {
+        if asked {
+            tracing::warn!(
+                "card {} ({}) has no energy counter; its power gauge is read instead",
+                info.index,
+                info.name
+            );
         }
-        tracing::warn!(
-            "card {} ({}) has no energy counter; its power gauge is read instead",
-            info.index,
-            info.name
-        );
-    }
-    let mut gauge = NvmlGauge::open(driver, info, PowerField::Instant);
-    match gauge.read() {
-        Err(Fault::NotSupported) => {
-            Err(MeterError::NotSupported { index: info.index, name: info.name.clone() })
-        }
-        _ => Ok(Box::new(gauge)),
-    }
+        let gauge: Box<dyn Reader> = Box::new(NvmlGauge::open(driver, info, PowerField::Instant));
+        gauge
+    };
+    let supported = sources::supported(counter.into_iter().chain(std::iter::once_with(gauge)));
+    let none = || MeterError::NotSupported { index: info.index, name: info.name.clone() };
+    supported.map(|(reader, _)| reader).ok_or_else(none)
 }
 
 fn unreadable(inventory: &Inventory) -> String {

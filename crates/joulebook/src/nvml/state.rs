@@ -42,6 +42,58 @@ pub struct CardState {
     pub compute_apps: Option<Vec<Process>>,
 }
 
+/// What was asked of a card, each with its own answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answers {
+    /// The driver's index.
+    pub gpu: Option<u32>,
+    /// The card's name.
+    pub name: Option<String>,
+    /// Power, W.
+    pub watts: Result<f64, Fault>,
+    /// Memory.
+    pub memory: Result<Memory, Fault>,
+    /// Share of time at work, %.
+    pub utilization_pct: Result<u32, Fault>,
+    /// Who computes on it; absent where they cannot be listed.
+    pub compute_apps: Option<Vec<Process>>,
+}
+
+/// Memory of a card, MiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// In use.
+    pub used_mib: u64,
+    /// All of it.
+    pub total_mib: u64,
+    /// Left.
+    pub free_mib: u64,
+}
+
+impl CardState {
+    /// The state that answers come to. `Err` when nothing of it could be read.
+    pub fn of(answers: Answers) -> Result<Self, Fault> {
+        let Answers { gpu, name, watts, memory, utilization_pct, compute_apps } = answers;
+        let memory = memory.ok();
+        let is_blank = memory.is_none() && utilization_pct.is_err() && compute_apps.is_none();
+        if let Err(fault) = watts
+            && is_blank
+        {
+            return Err(fault);
+        }
+        Ok(Self {
+            gpu,
+            name,
+            watts: watts.ok(),
+            memory_used_mib: memory.map(|memory| memory.used_mib),
+            memory_total_mib: memory.map(|memory| memory.total_mib),
+            memory_free_mib: memory.map(|memory| memory.free_mib),
+            utilization_pct: utilization_pct.ok(),
+            compute_apps,
+        })
+    }
+}
+
 /// Whether so much memory is free.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
@@ -63,28 +115,16 @@ pub fn state(driver: &Driver, uuid: &str) -> Result<CardState, Fault> {
     let library = driver.library().map_err(|error| error.fault())?;
     let card = library.nvml.device_by_uuid(uuid).map_err(|error| named(&error))?;
     let support = driver.support(uuid);
-    let power = milliwatts(&card, &support);
-    let memory = memory(&card, &support).ok();
-    let state = CardState {
+    CardState::of(Answers {
         gpu: card.index().ok(),
         name: card.name().ok(),
-        watts: power.ok().map(|milliwatts| milliwatts as f64 / 1000.0),
-        memory_used_mib: memory.map(|memory| memory.used_mib),
-        memory_total_mib: memory.map(|memory| memory.total_mib),
-        memory_free_mib: memory.map(|memory| memory.free_mib),
-        utilization_pct: utilization(&card, &support).ok(),
+        watts: milliwatts(&card, &support).map(|milliwatts| milliwatts as f64 / 1000.0),
+        memory: memory(&card, &support),
+        utilization_pct: utilization(&card, &support),
         compute_apps: tenants::listed(&card, &support, PidNamespace::of_this_process())
             .ok()
             .flatten(),
-    };
-    let is_blank = state.watts.is_none()
-        && state.memory_used_mib.is_none()
-        && state.utilization_pct.is_none()
-        && state.compute_apps.is_none();
-    match power {
-        Err(fault) if is_blank => Err(fault),
-        _ => Ok(state),
-    }
+    })
 }
 
 /// Whether `need_mib` of memory is free on a card in this state.
@@ -115,13 +155,6 @@ fn milliwatts(card: &Card<'_>, support: &Support) -> Result<u64, Fault> {
         })
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
-    pub(super) used_mib: u64,
-    total_mib: u64,
-    free_mib: u64,
-}
-
 pub(super) fn memory(card: &Card<'_>, support: &Support) -> Result<Memory, Fault> {
     let new = support.ask(Call::Memory, || card.memory_info().map_err(|error| fault(&error)));
     let (used, total, free) = match new {
@@ -145,6 +178,25 @@ pub(super) fn utilization(card: &Card<'_>, support: &Support) -> Result<u32, Fau
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_failing_answer_takes_no_other_with_it() {
+        let none = Err(Fault::Unknown);
+        let answers = Answers {
+            gpu: Some(0),
+            name: None,
+            watts: none,
+            memory: Ok(Memory { used_mib: 40_000, total_mib: 80_000, free_mib: 40_000 }),
+            utilization_pct: Ok(71),
+            compute_apps: None,
+        };
+        let state = CardState::of(answers.clone()).unwrap();
+        assert_eq!((state.watts, state.utilization_pct), (None, Some(71)));
+        assert_eq!(state.memory_used_mib, Some(40_000));
+        let blank =
+            Answers { memory: Err(Fault::Lost), utilization_pct: Err(Fault::Lost), ..answers };
+        assert_eq!(CardState::of(blank), Err(Fault::Unknown));
+    }
 
     #[test]
     fn a_shortfall_is_named() {

@@ -168,9 +168,14 @@ fn known(bytes: u64) -> Option<u64> {
     (bytes != u64::MAX).then_some(bytes / MEBIBYTE)
 }
 
+/// Memory held, as the driver counts it; `None` where it does not know.
+pub fn known_mib(bytes: u64) -> Option<u64> {
+    known(bytes)
+}
+
 /// What shows that somebody is on a card, beside the list.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub struct Seen {
     /// Memory in use, MiB.
     pub used_mib: Option<u64>,
     /// How busy it is, per cent.
@@ -197,7 +202,7 @@ impl Seen {
     }
 
     /// True when the list may be believed.
-    pub(crate) fn is_explained_by(self, listed: &[Process], namespace: PidNamespace) -> bool {
+    pub fn is_explained_by(self, listed: &[Process], namespace: PidNamespace) -> bool {
         let busy = self.utilization_pct.is_some_and(|percent| percent > 0);
         match namespace {
             PidNamespace::Host => {

@@ -132,6 +132,33 @@ pub(super) fn verdict(evidence: &Evidence) -> Verdict {
     Verdict { trust: Trust::Counter, findings, lasting: true }
 }
 
+/// The shortest time over which a counter is held against a gauge, s.
+const SHORTEST_S: f64 = 2.0;
+
+/// Holds what a counter showed over a while against the integral of power, both in J and free of
+/// what timing leaves open: the ratio, and the verdict.
+pub fn compared(
+    counted_j: Result<f64, Fault>,
+    drawn_j: Result<f64, Fault>,
+    seconds: f64,
+) -> (Option<f64>, Verdict) {
+    let known = counted_j.ok().zip(drawn_j.ok()).filter(|(_, drawn_j)| *drawn_j > 0.0);
+    let value = known.map(|(counted_j, drawn_j)| counted_j / drawn_j);
+    // Below that the comparison tells nothing.
+    let uncertainty = if seconds >= SHORTEST_S { 0.0 } else { f64::INFINITY };
+    let ratio = |value| Ratio { value, uncertainty, seconds, reads_per_second: 0.0 };
+    let verdict = verdict(&Evidence {
+        counter: counted_j.map(|_| ()),
+        moved: counted_j.is_ok_and(|counted_j| counted_j > 0.0),
+        resets: 0,
+        gauge: drawn_j.map(|_| ()),
+        slow: value.map(ratio),
+        faster: [None, None],
+        drawing: drawn_j.is_ok_and(|drawn_j| drawn_j > 0.0),
+    });
+    (value, verdict)
+}
+
 /// What the counter covers: what it agrees with, where it can be held against the module and the
 /// GPU and agrees with one of them; else the driver's word.
 pub(super) fn scope(word: Scope, gpu: Option<Ratio>, module: Option<Ratio>) -> Scope {

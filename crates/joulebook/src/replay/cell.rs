@@ -7,26 +7,27 @@ const UNITS: &[(&str, f64)] = &[("W", 1.0), ("mW", 1e-3), ("kW", 1e3)];
 
 /// A column's unit of power.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Unit {
+pub struct Unit {
     /// As it is written.
     pub name: &'static str,
     watts: f64,
 }
 
 /// A unit by its name; `None` where it is no unit of power that is known.
-pub(crate) fn unit(name: &str) -> Option<Unit> {
+pub fn unit(name: &str) -> Option<Unit> {
     let known = UNITS.iter().find(|(known, _)| *known == name);
     known.map(|&(name, watts)| Unit { name, watts })
 }
 
-/// A header's name and its unit: `power.draw [W]` is `power.draw` in `W`.
-pub(crate) fn named(header: &str) -> (&str, Option<&str>) {
-    let Some((name, rest)) = header.split_once('[') else { return (header.trim(), None) };
-    (name.trim(), Some(rest.trim_end().trim_end_matches(']').trim()))
+/// A header's name and its unit: `power.draw [W]` is `power.draw` in `W`, and `Power (mW)` is
+/// `Power` in `mW`.
+pub fn named(header: &str) -> (&str, Option<&str>) {
+    let Some((name, rest)) = header.split_once(['[', '(']) else { return (header.trim(), None) };
+    (name.trim(), Some(rest.trim_end().trim_end_matches([']', ')']).trim()))
 }
 
 /// A cell's number and the unit that stands behind it.
-pub(crate) fn number(cell: &str) -> Option<(f64, &str)> {
+pub fn number(cell: &str) -> Option<(f64, &str)> {
     let cell = cell.trim();
     let of_a_number = |letter: char| letter.is_ascii_digit() || ".+-eE".contains(letter);
     let end = cell.find(|letter| !of_a_number(letter)).unwrap_or(cell.len());
@@ -37,7 +38,7 @@ pub(crate) fn number(cell: &str) -> Option<(f64, &str)> {
 }
 
 /// The power in a cell of a column with this unit; the cell may repeat the unit.
-pub(crate) fn power(cell: &str, unit: Unit) -> Result<Power, Fault> {
+pub fn power(cell: &str, unit: Unit) -> Result<Power, Fault> {
     match number(cell) {
         Some((value, rest)) if rest.is_empty() || rest == unit.name => {
             Power::from_watts(value * unit.watts).ok_or(Fault::Implausible)
@@ -47,12 +48,12 @@ pub(crate) fn power(cell: &str, unit: Unit) -> Result<Power, Fault> {
 }
 
 /// A plain figure (a percentage, degrees) whatever its unit.
-pub(crate) fn figure(cell: &str) -> Option<f64> {
+pub fn figure(cell: &str) -> Option<f64> {
     number(cell).map(|(value, _)| value)
 }
 
 /// Why a cell holds no number. There are many spellings, with and without brackets.
-pub(crate) fn absence(cell: &str) -> Fault {
+pub fn absence(cell: &str) -> Fault {
     let word = cell.trim().trim_matches(['[', ']']).trim().to_ascii_lowercase();
     match word.as_str() {
         "n/a" | "not supported" | "not available" | "-" | "" => Fault::NotSupported,
