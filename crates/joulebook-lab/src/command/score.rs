@@ -128,9 +128,12 @@ fn print(judged: &[Judged], rules: &[Name], rho: Rho, arguments: &Arguments) {
     books.set_header(["load", "residual, µJ", "in range, admission known", "arrival only"]);
     for load in judged {
         let residual = load.verdicts.iter().filter_map(|it| it.residual_uj);
-        let worst = residual.reduce(|one, other| if one.abs() > other.abs() { one } else { other });
-        let worst = worst.map_or("-".to_owned(), |it| format!("{:.0}", it.abs()));
-        let ranges = load.in_range.iter().map(|(_, share)| percent(*share, false));
+        let worst = residual.max().map_or("-".to_owned(), |it| it.to_string());
+        let range = |knowledge| {
+            let found = load.in_range.iter().find(|(told, _)| *told == knowledge);
+            found.map_or("-".to_owned(), |(_, share)| percent(*share, false))
+        };
+        let ranges = [Knowledge::Admission, Knowledge::Arrival].map(range);
         books.add_row([load.load.words(), worst].into_iter().chain(ranges));
     }
     part("Books, and truth within [model_low, model_high]", right(books));
