@@ -4,27 +4,32 @@
 //! is read into [`Tick`]s; a [`Rule`] gets these and what an observer could see of the requests
 //! ([`Seen`], without the truth) and says what each cost. [`judge`] compares.
 //!
-//! [`Split`] is the reference of our own rules: the steps of the ledger in plain doubles, slow and
-//! simple, and beside it the baselines that people use. Amounts are J, above the idle floor.
+//! Our own rules are the product's: [`Books`] lets the core's ledger settle each tick. [`Split`] is
+//! their reference, the same steps in plain doubles, and holds the baselines that people use.
+//! Amounts are J, above the idle floor.
 
 mod aims;
+mod books;
 mod judge;
 mod loads;
 mod plot;
 mod register;
 mod rho;
 mod split;
+mod steps;
 mod sweep;
 mod window;
 
 use crate::engine::{Emission, Request};
 pub use aims::{Aim, aims};
+pub use books::Books;
 pub use judge::{Figures, Judged, Name, Sample, Verdict, judge, quantile};
 pub use loads::{Load, loads};
 pub use plot::{PlotError, plot};
 pub use register::{Register, Tick};
 pub use rho::{Rho, calibrate};
 pub use split::{Split, Weigh};
+pub use steps::Steps;
 pub use window::{Lifetime, Snapshot};
 
 /// What an observer sees of a request.
@@ -73,6 +78,8 @@ pub struct Accounts {
     pub idle: f64,
     /// What nobody known caused.
     pub unattributed: f64,
+    /// What is booked and settled less what the register counted, µJ; none where no books are kept.
+    pub residual_uj: Option<i128>,
 }
 
 /// Divides the energy of ticks among requests.

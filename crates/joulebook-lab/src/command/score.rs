@@ -26,7 +26,7 @@ pub struct Arguments {
     /// So many seeds, from 1 on; the requests of all are judged together.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
-    /// Only this rule: calibrated, rho8, time, token, equal, output-token, lifetime, snapshot.
+    /// Only this rule: calibrated, rho8, steps, time, token, equal, output-token, lifetime, snapshot.
     #[arg(long, value_parser = rule)]
     rule: Vec<Name>,
     /// One JSON object for each load, observer and rule.
@@ -128,9 +128,12 @@ fn print(judged: &[Judged], rules: &[Name], rho: Rho, arguments: &Arguments) {
     books.set_header(["load", "residual, µJ", "in range, admission known", "arrival only"]);
     for load in judged {
         let residual = load.verdicts.iter().filter_map(|it| it.residual_uj);
-        let worst = residual.reduce(|one, other| if one.abs() > other.abs() { one } else { other });
-        let worst = worst.map_or("-".to_owned(), |it| format!("{:.0}", it.abs()));
-        let ranges = load.in_range.iter().map(|(_, share)| percent(*share, false));
+        let worst = residual.max().map_or("-".to_owned(), |it| it.to_string());
+        let range = |knowledge| {
+            let found = load.in_range.iter().find(|(told, _)| *told == knowledge);
+            found.map_or("-".to_owned(), |(_, share)| percent(*share, false))
+        };
+        let ranges = [Knowledge::Admission, Knowledge::Arrival].map(range);
         books.add_row([load.load.words(), worst].into_iter().chain(ranges));
     }
     part("Books, and truth within [model_low, model_high]", right(books));

@@ -38,8 +38,8 @@ fn of_load(judged: &Judged) -> Vec<Aim> {
         met: figure <= limit,
     };
     let residuals = judged.verdicts.iter().filter_map(|it| it.residual_uj);
-    if let Some(worst) = residuals.map(|it| it.round().abs()).reduce(f64::max) {
-        aims.push(at_most("books: residual, µJ", worst, 0.0));
+    if let Some(worst) = residuals.max() {
+        aims.push(at_most("books: residual, µJ", worst as f64, 0.0));
     }
     if judged.load.overload {
         return aims;

@@ -4,8 +4,11 @@
 //! seeds are judged together, and the seed with the largest is kept beside. Bias is the sum of the
 //! charges over the sum of the truths, less one.
 
+use joulebook_core::ledger::settle;
+
 use super::{
-    Accounts, Knowledge, Lifetime, Load, Register, Rho, Rule, Seen, Snapshot, Split, Tick, Weigh,
+    Accounts, Books, Knowledge, Lifetime, Load, Register, Rho, Rule, Seen, Snapshot, Split, Steps,
+    Tick, Weigh,
 };
 use crate::{
     draw::Draw,
@@ -19,6 +22,8 @@ pub enum Name {
     Calibrated,
     /// Ours, with ρ = 8.
     Eight,
+    /// Ours, calibrated, by the steps inside the tick.
+    Steps,
     /// Time in the tick.
     Time,
     /// Tokens in the tick; by time where nobody emits.
@@ -65,7 +70,7 @@ pub struct Verdict {
     /// The largest of each over single seeds, by size.
     pub worst: Figures,
     /// What is booked less what the register counted, µJ; none for rules that keep no books.
-    pub residual_uj: Option<f64>,
+    pub residual_uj: Option<i128>,
     /// All charges.
     pub samples: Vec<Sample>,
 }
@@ -80,7 +85,7 @@ pub struct Judged {
     /// How many were in flight on average.
     pub in_flight: f64,
     /// Of each kind of observer: the share of requests whose truth lies within what time, token and
-    /// calibrated weights say.
+    /// calibrated weights say; only if all three were asked for.
     pub in_range: Vec<(Knowledge, f64)>,
     /// For each observer and rule.
     pub verdicts: Vec<Verdict>,
@@ -95,9 +100,10 @@ impl Judged {
 
 impl Name {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Calibrated,
         Self::Eight,
+        Self::Steps,
         Self::Time,
         Self::Token,
         Self::Equal,
@@ -111,6 +117,7 @@ impl Name {
         match self {
             Self::Calibrated => "weighted, calibrated",
             Self::Eight => "weighted, ρ = 8",
+            Self::Steps => "steps, calibrated",
             Self::Time => "time",
             Self::Token => "token",
             Self::Equal => "equal split",
@@ -125,6 +132,7 @@ impl Name {
         match self {
             Self::Calibrated => "calibrated",
             Self::Eight => "rho8",
+            Self::Steps => "steps",
             Self::Time => "time",
             Self::Token => "token",
             Self::Equal => "equal",
@@ -137,21 +145,18 @@ impl Name {
     /// The rule, for a card with that floor and that weight.
     pub fn rule(self, floor_w: f64, rho: Rho) -> Box<dyn Rule> {
         let split = |weigh| Box::new(Split { weigh, floor_w, edge_joules: 0.0 });
+        let books = |split, rho| Box::new(Books { split, rho, floor_w });
         match self {
-            Self::Calibrated => split(Weigh::Weighted(rho)),
-            Self::Eight => split(Weigh::Weighted(Rho::Constant(8.0))),
-            Self::Time => split(Weigh::Time),
-            Self::Token => split(Weigh::Token),
+            Self::Calibrated => books(settle::Split::Weighted, rho),
+            Self::Eight => books(settle::Split::Weighted, Rho::Constant(8.0)),
+            Self::Steps => Box::new(Steps { rho, floor_w }),
+            Self::Time => books(settle::Split::Time, rho),
+            Self::Token => books(settle::Split::Token, rho),
             Self::Equal => split(Weigh::Equal),
             Self::Output => split(Weigh::Output),
             Self::Lifetime => Box::new(Lifetime { floor_w }),
             Self::Snapshot => Box::new(Snapshot { floor_w }),
         }
-    }
-
-    /// Whether it books every joule once.
-    pub const fn keeps_books(self) -> bool {
-        !matches!(self, Self::Lifetime | Self::Snapshot)
     }
 }
 
@@ -187,7 +192,7 @@ struct Charges {
     rule: Name,
     knowledge: Knowledge,
     seeds: Vec<Vec<Sample>>,
-    residual_uj: f64,
+    residual_uj: Option<i128>,
 }
 
 /// Lets every rule settle a load, once for each seed. A request that truly cost nothing, having
@@ -210,13 +215,14 @@ pub fn judge(load: &Load, seeds: &[u64], rules: &[Name], rho: Rho) -> Judged {
     for knowledge in [Knowledge::Admission, Knowledge::Arrival] {
         let all: Vec<Charges> = Name::ALL
             .into_iter()
-            .filter(|rule| rules.contains(rule) || range.contains(rule))
+            .filter(|rule| rules.contains(rule))
             .map(|rule| settle(&runs, rule, knowledge, load, rho))
             .collect();
         let edges: Vec<&Charges> = all.iter().filter(|it| range.contains(&it.rule)).collect();
-        in_range.push((knowledge, share_in_range(&edges)));
-        let asked = all.into_iter().filter(|charges| rules.contains(&charges.rule));
-        verdicts.extend(asked.filter_map(Charges::verdict));
+        if edges.len() == range.len() {
+            in_range.push((knowledge, share_in_range(&edges)));
+        }
+        verdicts.extend(all.into_iter().filter_map(Charges::verdict));
     }
     let requests = runs.iter().map(|(run, _)| run.judged().count()).sum();
     let in_flight =
@@ -232,13 +238,14 @@ fn settle(
     rho: Rho,
 ) -> Charges {
     let floor_w = load.settings(0).hardware.idle_w;
-    let mut charges = Charges { rule, knowledge, seeds: Vec::new(), residual_uj: 0.0 };
+    let mut charges = Charges { rule, knowledge, seeds: Vec::new(), residual_uj: None };
     for (run, ticks) in runs {
         let seen: Vec<Seen> =
             run.requests.iter().filter_map(|it| Seen::of(it, knowledge)).collect();
         let accounts: Accounts = rule.rule(floor_w, rho).settle(ticks, &seen);
-        let drawn: f64 = ticks.iter().map(Tick::joules).sum();
-        charges.residual_uj += (accounts.total() - drawn) * 1e6;
+        if let Some(residual_uj) = accounts.residual_uj {
+            charges.residual_uj = Some(charges.residual_uj.unwrap_or(0) + residual_uj.abs());
+        }
         let judged = run.requests.iter().zip(&accounts.requests).filter(|(request, _)| {
             request.ended_ns.is_some_and(|ended_ns| ended_ns <= run.stopped_ns)
         });
@@ -273,7 +280,7 @@ impl Charges {
             knowledge: self.knowledge,
             figures: Figures::of(&samples)?,
             worst: each.into_iter().reduce(Figures::worse)?,
-            residual_uj: self.rule.keeps_books().then_some(self.residual_uj),
+            residual_uj: self.residual_uj,
             samples,
         })
     }

@@ -20,9 +20,10 @@ const LEAST: f64 = 1e-5;
 const MOST: f64 = 2e3;
 const GREY: RGBColor = RGBColor(110, 110, 110);
 /// Colours that also those tell apart who do not see red or green.
-const PALETTE: [(Name, RGBColor); 6] = [
+const PALETTE: [(Name, RGBColor); 7] = [
     (Name::Calibrated, RGBColor(0, 114, 178)),
     (Name::Eight, RGBColor(86, 180, 233)),
+    (Name::Steps, RGBColor(60, 60, 60)),
     (Name::Equal, RGBColor(230, 159, 0)),
     (Name::Output, RGBColor(0, 158, 115)),
     (Name::Lifetime, RGBColor(204, 121, 167)),
@@ -88,7 +89,7 @@ fn draw(svg: &mut String, judged: &[Judged]) -> Done {
             let x = left + (place as f64 + 1.0) / (PALETTE.len() as f64 + 1.0);
             if let Some(verdict) = load.verdict(*rule, Knowledge::Admission) {
                 let [p5, p25, median, p75, p95] = spread(&verdict.samples);
-                let half = 0.045;
+                let half = 0.04;
                 let box_of = [(x - half, p25), (x + half, p75)];
                 area.draw(&PathElement::new([(x, p5), (x, p95)], colour.stroke_width(2)))?;
                 area.draw(&Rectangle::new(box_of, colour.mix(0.55).filled()))?;
@@ -135,7 +136,7 @@ fn titles(head: &DrawingArea<SVGBackend<'_>, Shift>, judged: &[Judged]) -> Done 
         head.draw(&Rectangle::new([(x, 58), (x + 14, 70)], colour.filled()))?;
         let style = TextStyle::from(("sans-serif", 15).into_font());
         head.draw_text(rule.words(), &style, (x + 20, 56))?;
-        x += 48 + 8 * rule.words().chars().count() as i32;
+        x += 42 + 7 * rule.words().chars().count() as i32;
     }
     Ok(())
 }

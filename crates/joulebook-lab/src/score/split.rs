@@ -39,7 +39,7 @@ pub enum Weigh {
 
 /// What is carried from tick to tick.
 #[derive(Default)]
-struct Floor {
+pub(super) struct Floor {
     deficit: f64,
 }
 
@@ -76,7 +76,7 @@ impl Rule for Split {
 
 impl Floor {
     /// What of a tick is idle, J.
-    fn idle(&mut self, tick: &Tick, floor_w: f64, nobody: bool) -> f64 {
+    pub(super) fn idle(&mut self, tick: &Tick, floor_w: f64, nobody: bool) -> f64 {
         let joules = tick.joules();
         let floor = floor_w * tick.seconds();
         let quiet = floor_w + (0.03 * floor_w).max(2.0);

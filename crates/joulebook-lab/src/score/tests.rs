@@ -39,7 +39,7 @@ fn billed(rule: Name, floor_w: f64, ticks: &[Tick], requests: &[Seen]) -> f64 {
 }
 
 /// Ours, all of them.
-const OURS: [Name; 4] = [Name::Calibrated, Name::Eight, Name::Time, Name::Token];
+const OURS: [Name; 5] = [Name::Calibrated, Name::Eight, Name::Steps, Name::Time, Name::Token];
 
 #[test]
 fn lifetime_share_forgets_energy_and_we_do_not() {
@@ -139,6 +139,58 @@ fn every_aim_is_reached_on_every_load() {
     assert_eq!(of("ρ = 8: ≥ 4"), 6);
     let missed: Vec<_> = aims.iter().filter(|aim| !aim.met).collect();
     assert!(missed.is_empty(), "{missed:#?}");
+}
+
+/// The books against the reference: whole microjoules and 1024ths of a token apart.
+#[test]
+fn the_books_charge_what_the_reference_charges() {
+    for (seed, arrivals, mix) in
+        [(1, Arrivals::Poisson(6.0), Mix::Mixed), (2, Arrivals::Bursty(4.0), Mix::Chat)]
+    {
+        let cancels = Cancels { share: 0.2, patience_s: 2.0, retries: 0.5, pause_s: 1.0 };
+        let run = Engine::run(Settings {
+            seed,
+            arrivals,
+            mix,
+            cancels: Some(cancels),
+            ended: 100,
+            at_least_ns: 60 * SECOND,
+            ..Settings::default()
+        });
+        let ticks: Vec<Tick> =
+            read(&run, Register::default()).into_iter().map(|(tick, _)| tick).collect();
+        let eight = Rho::Constant(8.0);
+        for (rule, weigh) in [
+            (Name::Calibrated, Weigh::Weighted(RHO)),
+            (Name::Eight, Weigh::Weighted(eight)),
+            (Name::Time, Weigh::Time),
+            (Name::Token, Weigh::Token),
+        ] {
+            for knowledge in [Knowledge::Admission, Knowledge::Arrival] {
+                let requests = observed(&run, knowledge);
+                let books = rule.rule(70.0, RHO).settle(&ticks, &requests);
+                let reference =
+                    Split { weigh, floor_w: 70.0, edge_joules: 0.0 }.settle(&ticks, &requests);
+                assert_eq!(books.residual_uj, Some(0));
+                assert!((books.idle - reference.idle).abs() < 1e-3);
+                assert!((books.unattributed - reference.unattributed).abs() < 1e-3);
+                let both = books.requests.iter().zip(&reference.requests);
+                for (ours, plain) in both {
+                    let off = (ours - plain).abs();
+                    assert!(off < 1e-3 + 1e-4 * plain, "{rule:?} {ours} J, reference {plain} J");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_steps_inside_a_tick_make_ours_sharper() {
+    let load = Load { rate: 2.0, ..loads()[1] };
+    let judged = judge(&load, &[1], &[Name::Calibrated, Name::Steps], RHO);
+    let median =
+        |rule| judged.verdict(rule, Knowledge::Admission).expect("it was asked for").figures.median;
+    assert!(median(Name::Steps) * 5.0 < median(Name::Calibrated));
 }
 
 #[test]
