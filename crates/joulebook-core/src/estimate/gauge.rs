@@ -30,21 +30,22 @@ pub fn settles_after_s(facts: &Facts, update_s: f64) -> f64 {
     facts.averaging_s.map_or(0.0, |averaging_s| (averaging_s + update_s) / 2.0)
 }
 
-/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, the
-/// median spacing of distinct values. `held`: the last reading is held to the window's end where
-/// none came after it yet (the answer at once). The points decide whether the edges can be read
-/// where their readings stand in the middle.
-pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estimated {
-    read(curve, span, update_s, held, true)
+/// Where the readings of a window's edges are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// At the edges' own instants.
+    Plain,
+    /// The same, and the last reading is held to the window's end where none came after it yet: the
+    /// answer at once.
+    Held,
+    /// So much later that an edge lies in the middle of what its reading averages over; plain where
+    /// that is not known or readings do not go so far.
+    Centred,
 }
 
-/// The same with every reading where its stamp stands, as a plain trapezoid has it: what other
-/// people's figures of a recording are made by.
-pub fn trapezoid(curve: &Curve<'_>, span: Span, update_s: f64) -> Estimated {
-    read(curve, span, update_s, false, false)
-}
-
-fn read(curve: &Curve<'_>, span: Span, update_s: f64, held: bool, may_centre: bool) -> Estimated {
+/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, by
+/// the spacing of distinct values.
+pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, edges: Edges) -> Estimated {
     let facts = curve.facts();
     let points = curve.points();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
@@ -52,11 +53,12 @@ fn read(curve: &Curve<'_>, span: Span, update_s: f64, held: bool, may_centre: bo
     };
     let later_ns = |later_s: f64| ((facts.lag_s + later_s) * 1e9) as u64;
     let middle_ns = later_ns(settles_after_s(facts, update_s));
-    let centred =
-        may_centre && facts.averaging_s.is_some() && last.at_ns >= span.close_ns + middle_ns;
+    let centred = edges == Edges::Centred
+        && facts.averaging_s.is_some()
+        && last.at_ns >= span.close_ns + middle_ns;
     let lag_ns = if centred { middle_ns } else { later_ns(0.0) };
     let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
-    if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {
+    if first.at_ns > open_ns || (last.at_ns < close_ns && edges != Edges::Held) {
         let missing = curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady));
         // What the sensor cannot tell apart no further reading would tell.
         let blurred = facts.averaging_s.is_some_and(|averaging_s| span.seconds() < averaging_s);

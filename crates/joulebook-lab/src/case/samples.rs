@@ -3,7 +3,7 @@
 use joulebook::{
     core::{
         Fault, Flags,
-        estimate::{self, Curve, Estimated, Missing, Span},
+        estimate::{self, Curve, Edges, Estimated, Missing, Span},
         ring::Point,
     },
     reader::{Backend, Scope, Value as Shown},
@@ -129,7 +129,12 @@ pub(super) fn window_of(track: &Track, span: Span) -> Estimated {
             if missing.fault == Fault::NotReady && age_s <= track.facts.poll_gap_s * 1.001 =>
         {
             let points = points(track, span);
-            estimate::gauge(&Curve::new(&points, &track.facts), span, track.facts.period_s, true)
+            estimate::gauge(
+                &Curve::new(&points, &track.facts),
+                span,
+                track.facts.period_s,
+                Edges::Held,
+            )
         }
         estimated => estimated,
     }

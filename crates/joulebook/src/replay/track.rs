@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use joulebook_core::{
     Fault, Flags,
-    estimate::{self, Curve, Estimate, Estimated, Facts, Missing, Span},
+    estimate::{self, Curve, Edges, Estimate, Estimated, Facts, Missing, Span},
     ring::Point,
     series::Series,
 };
@@ -155,7 +155,7 @@ impl Track {
         if self.is_counter() {
             return estimate::shared(&curve, span);
         }
-        let estimated = match estimate::trapezoid(&curve, span, self.facts.period_s) {
+        let estimated = match estimate::gauge(&curve, span, self.facts.period_s, Edges::Plain) {
             Ok(_) if self.readings < 2 => Err(Missing::of(Fault::NotReady)),
             // Polls further apart than the window is long have not seen it.
             Ok(seen) if span.seconds() < self.facts.period_s * 0.999 => {
