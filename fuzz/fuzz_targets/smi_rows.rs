@@ -1,15 +1,28 @@
-//! Any bytes as the rows of an nvidia-smi log: each line is a row, refused, blank or a header, and
-//! no reading is a power that no card has.
+//! Any bytes as rows of nvidia-smi, as the live reader and as a recording has them: each line is a
+//! row, refused, blank or a header, and no reading is anything but a finite power.
 #![no_main]
 
-use joulebook::{Value, replay};
+use joulebook::{Value, replay, smi::table::Table};
 use libfuzzer_sys::fuzz_target;
 
 const HEADER: &[u8] = b"timestamp, index, power.draw [W], power.draw.instant, power.limit [W], \
     utilization.gpu [%], temperature.gpu, clocks_event_reasons.active\n";
 
+/// The rows under a header that is theirs too, and under one of their own.
+fn live(text: &str) {
+    let mut lines = text.lines();
+    let Some(table) = lines.next().and_then(Table::of_header) else { return };
+    for row in lines.filter_map(|line| table.row(line)) {
+        for power in [row.instant, row.average, row.draw].into_iter().flatten().flatten() {
+            assert!(power.watts().is_finite() && power.watts() >= 0.0);
+        }
+    }
+}
+
 fuzz_target!(|rows: &[u8]| {
     let bytes = [HEADER, rows].concat();
+    live(&String::from_utf8_lossy(&bytes));
+    live(&String::from_utf8_lossy(rows));
     let Ok(log) = replay::read(&bytes) else { return };
     let text = String::from_utf8_lossy(&bytes);
     let lines = text.lines().skip(1).filter(|line| !line.trim().is_empty()).count();
