@@ -2,7 +2,7 @@
 //!
 //! One JSON object a line: an `input` whose `kind` says how to read it, and an `expected` answer. The
 //! input goes through the product's own parsers, registers, series, estimates and grades; what comes
-//! out is set against the expectation ([`compare`]). Nothing here knows a case by its name.
+//! out is set against the expectation (`compare`). Nothing here knows a case by its name.
 //!
 //! Keys of the answer that are prose (`must_not`, `rule`, …) are no part of it. A kind that nothing
 //! here can read is said to be unsupported and does not pass.
