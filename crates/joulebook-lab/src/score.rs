@@ -2,7 +2,7 @@
 //!
 //! The [`crate::engine`] serves a load and knows what each request truly cost. Its card's register
 //! is read into [`Tick`]s; a [`Rule`] gets these and what an observer could see of the requests
-//! ([`Seen`], without the truth) and says what each cost. [`judge`] compares.
+//! ([`Seen`], without the truth) and says what each cost. [`judge()`] compares.
 //!
 //! Our own rules are the product's: [`Books`] lets the core's ledger settle each tick. [`Split`] is
 //! their reference, the same steps in plain doubles, and holds the baselines that people use.

@@ -24,6 +24,8 @@ fn the_truth_of_all_requests_is_what_the_cards_drew() {
         watts: 150.0,
     };
     let cancels = Cancels { share: 0.3, patience_s: 2.0, retries: 0.5, pause_s: 1.0 };
+    assert!(foreign.resident().span.contains(foreign.start_ns));
+    assert!(!foreign.resident().span.contains(foreign.end_ns));
     for arrivals in [Arrivals::Poisson(4.0), Arrivals::Bursty(4.0), Arrivals::Closed(8)] {
         let run = Engine::run(Settings {
             cards: vec![0.7, 0.3],

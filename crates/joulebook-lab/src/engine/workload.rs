@@ -1,6 +1,9 @@
 //! What is asked of the engine: when requests come, how long they are, and what goes wrong.
 
-use crate::draw::Draw;
+use crate::{
+    draw::Draw,
+    scenario::{Resident, Span},
+};
 
 /// How long prompts and answers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,6 +88,19 @@ pub struct Job {
 pub(super) struct Coming {
     arrivals: Arrivals,
     next_s: f64,
+}
+
+impl Foreign {
+    /// The process that a simulated card shows for it.
+    pub fn resident(&self) -> Resident {
+        Resident {
+            span: Span { start_ns: self.start_ns, end_ns: self.end_ns },
+            pid: self.pid,
+            used_mib: Some(self.used_mib),
+            sm_percent: None,
+            name: "foreign".to_owned(),
+        }
+    }
 }
 
 impl Mix {
