@@ -187,8 +187,9 @@ def report(found, spent, background):
 
 
 def at_once(bench, seconds):
-    """Windows open at the same time for so long."""
+    """Windows open at the same time for so long, on a busy card."""
     rows = []
+    Live(bench.control).set(1, BUSY_W)
     for name, counts in (("joulebook", (0, 1, 100)), ("giul", (1, 10, 100))):
         worker = bench.worker(name, 1)
         time.sleep(2)
@@ -198,10 +199,10 @@ def at_once(bench, seconds):
             wall_s, cpu_s = time.monotonic() - began, tree_cpu_s(worker.process.pid) - began_s
             each = f"{1e3 * cpu_s / count:.1f} ms" if count else "–"
             tool = label("giul", "") if name == "giul" else "joulebook"
-            rows.append([tool, str(count), f"{cpu_s:.2f} s", each, f"{wall_s:.1f} s", str(answer["sampled"])])
+            rows.append([tool, str(count), f"{cpu_s:.2f} s", each, f"{wall_s:.1f} s", str(answer["sampled"]), f"{round(answer['joules'])} J"])
         worker.close()
     print(f"Windows held open for {seconds} s at once, settled, on a card read through nvidia-smi\n")
-    table(["tool", "windows", "CPU, children included", "CPU a window", "until all had their figure", "sampled"],
+    table(["tool", "windows", "CPU, children included", "CPU a window", "until all had their figure", "sampled", "together"],
           rows)
 
 
@@ -233,7 +234,7 @@ def main():
     parser.add_argument("--ours", help="the example `peers` of the crate joulebook")
     parser.add_argument("--tool", help="the folder of the lab's nvidia-smi")
     parser.add_argument("--driver", help="the folder of the lab's driver library")
-    parser.add_argument("--windows", type=int, default=15, help="windows a cell; a third as many of 5 s")
+    parser.add_argument("--windows", type=int, default=15, help="windows a cell; a third as many of 5 s; 0: cost only")
     parser.add_argument("--gap", type=float, nargs=2, default=(1.2, 1.6), metavar=("LEAST", "MOST"),
                         help="quiet time after each window, s; longer than the sensor's mean")
     parser.add_argument("--card", type=int, help=argparse.SUPPRESS)
@@ -242,8 +243,8 @@ def main():
     options = parser.parse_args()
     if options.card is not None:
         return giul(options.card, options.control, options.watched)
-    if options.windows < 1:
-        parser.error("--windows: at least 1")
+    if options.windows < 0:
+        parser.error("--windows: at least 0")
 
     began, head, failures = time.monotonic(), peers.about(options), []
     found, spent, background = collections.defaultdict(list), collections.defaultdict(list), {}
@@ -275,7 +276,8 @@ def main():
         if failures:
             sys.exit("\n".join(failures))
         print(f"{head.replace('measure/peers', 'measure/peers smi')}, after {os.getloadavg()[1]:.1f} (of 5 min).\n")
-        report(found, spent, background)
+        if options.windows:
+            report(found, spent, background)
         at_once(bench, 10)
         watched(bench, 40)
     print(f"{(time.monotonic() - began) / 60:.0f} minutes")
