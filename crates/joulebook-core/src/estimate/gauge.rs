@@ -7,12 +7,12 @@
 //! the middle of that: a reading at t shows the mean of what ends somewhere between t − T and t, so
 //! an edge at x is read at x + (W + T)/2, if readings go that far ([`settles_after_s`]). In sum the
 //! trapezoid weighs the true power with a kernel k whose integral is the window's length, and with
-//! power anywhere in [Pmin, Pmax] it errs by at most (Pmax − Pmin)/2 · ∫|k − 1| (k − 0 outside). At
+//! power anywhere in [Pmin, Pmax] it errs by at most (Pmax − Pmin)/2 · ∫|k − 1| (∫|k| outside). At
 //! an edge k falls over W about the middle, which is W/4; the instant of the publish leaves T/2
 //! either way, and a publish more or less than expected between the edges T: together at most
 //! `(W/4 + T)·(Pmax − Pmin)`. Read where it stands, as the answer at once must, the whole of k lies
-//! W/2 to T too early at both edges: `(W/2 + T)·(Pmax − Pmin)`. Where W is only assumed to be T
-//! nothing is moved, and the bound is `(W + T)·(Pmax − Pmin)`.
+//! W/2 to W/2 + T too early: `(W/2 + T)·(Pmax − Pmin)`. Where W is only assumed to be T nothing is
+//! moved, and the bound is `(W + T)·(Pmax − Pmin)`.
 //!
 //! Taken for granted: publishes come evenly, W is a whole number of them, and readings show each of
 //! them about equally long. A load that kept step with the sensor over many periods could hide more.
