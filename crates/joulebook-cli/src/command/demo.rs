@@ -2,6 +2,7 @@
 //!
 //! The card is simulated in this process, and every page says so; nothing of this machine is read.
 
+mod card;
 mod windows;
 
 use std::process::ExitCode;

@@ -6,7 +6,6 @@
 use std::{
     io::{IsTerminal, Write},
     process::ExitCode,
-    sync::Arc,
     thread,
     time::{Duration, Instant},
 };
@@ -14,22 +13,15 @@ use std::{
 use anyhow::Context;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::ProgressBar;
-use joulebook::{
-    Measurement, Meter, Node, Settings,
-    core::units::significant,
-    profile::{Floor, Lag, Probed, Profile, Trust},
-};
-use joulebook_lab::{clock::Clock, load::LiveLoad, scenario::Card, simulated::SimulatedCard};
+use joulebook::{Measurement, Meter, core::units::significant};
+use joulebook_lab::{SimulatedCard, load::LiveLoad};
 use serde::Serialize;
 
+use super::card::{self, IDLE_W, LAG_MS, PERIOD_MS};
 use crate::words::of_rule;
 
-/// What the simulated card draws at rest, and what a piece of work adds, W.
-const IDLE_W: f64 = 70.0;
+/// What a piece of work adds to what the card draws at rest, W.
 const WORK_W: f64 = 330.0;
-/// How long its register takes from one publish to the next, and how late what it shows is.
-const PERIOD_MS: i64 = 100;
-const LAG_MS: i64 = 20;
 /// Lengths of the pieces of work, ms.
 const PIECES_MS: [u64; 7] = [5, 20, 50, 100, 250, 1000, 2000];
 /// Rest between them, so that each is alone.
@@ -58,19 +50,14 @@ struct Report {
 
 /// Runs the command.
 pub fn run(json: bool) -> anyhow::Result<ExitCode> {
-    let bench = Bench::new();
-    anyhow::ensure!(
-        bench.meter.wait_ready(Duration::from_secs(5)),
-        "the simulated card shows no reading; this is a fault of the demo itself"
-    );
+    let (meter, card, load) = card::meter()?;
+    let bench = Bench { meter, card, load };
     let steps = PIECES_MS.len() as u64 + 2;
     let progress = if std::io::stderr().is_terminal() && !json {
         ProgressBar::new(steps).with_message("working on the simulated card")
     } else {
         ProgressBar::hidden()
     };
-    // The grid of publishes is found in about a second.
-    thread::sleep(Duration::from_millis(1500));
     let mut pieces = Vec::new();
     for length_ms in PIECES_MS {
         thread::sleep(REST);
@@ -112,42 +99,6 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
-        let mut card = Card::numbered(0);
-        card.name = "simulated card (700 W limit)".into();
-        card.idle_w = IDLE_W;
-        card.counter.period_ns = PERIOD_MS * 1_000_000;
-        card.counter.lag_ns = LAG_MS * 1_000_000;
-        card.counter.jitter_ns = 1_000_000;
-        let (card, load) = SimulatedCard::live(card, Clock::monotonic());
-        let probe = Probed {
-            unix_s: 0,
-            period_s: PERIOD_MS as f64 / 1e3,
-            jitter_s: 0.001,
-            lag_s: Some(Lag { value: LAG_MS as f64 / 1e3, uncertainty: 0.001 }),
-            trust: Trust::Counter,
-            ratio: None,
-            mismatch: false,
-            poll_sensitive: false,
-        };
-        let floor = Floor {
-            watts: IDLE_W,
-            spread_watts: 0.0,
-            unix_s: 0,
-            seconds: 0.0,
-            readings: 0,
-            backend: "simulated".into(),
-            scope: joulebook::Scope::Gpu,
-            model_loaded: false,
-        };
-        let profile = Profile { probe: Some(probe), floors: vec![floor], ..Profile::default() };
-        let settings = Settings { profile, gap_ns: None };
-        let read =
-            joulebook::record(Box::new(card.clone()), Some(Box::new(card.clone())), settings);
-        let node = Node::of("0").idle_watts(IDLE_W);
-        Self { meter: Meter::of_cards(&node, vec![Arc::clone(&read)]), card, load }
-    }
-
     /// What the card drew above rest between two instants of its clock, J.
     fn truth(&self, from_ns: i64, to_ns: i64) -> f64 {
         let seconds = (to_ns - from_ns) as f64 / 1e9;
