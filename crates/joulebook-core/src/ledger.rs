@@ -23,7 +23,7 @@ use std::{
 
 pub use account::{Account, Phase, RequestId, TenantId};
 pub use audit::{AuditError, Auditor};
-use numbers::Numbers;
+pub(crate) use numbers::Numbers;
 use serde::{Deserialize, Serialize};
 
 /// What is moved between accounts at once.

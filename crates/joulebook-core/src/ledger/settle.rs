@@ -11,6 +11,8 @@
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
+use serde::{Deserialize, Serialize};
+
 use super::{Account, Phase, RequestId, TenantId};
 use crate::apportion::apportion;
 
@@ -77,7 +79,8 @@ pub enum Others {
 }
 
 /// How the requests' part is split.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Split {
     /// Uncached prompt tokens, and tokens of the answer times ρ(B).
     #[default]
@@ -247,7 +250,8 @@ pub fn weights(present: &[Presence], rho: Rho, split: Split) -> Vec<(u64, u64)> 
         .collect()
 }
 
-fn energy_uj(power_uw: u64, length_ns: u64) -> u64 {
+/// What a power draws in a time, µJ.
+pub(crate) fn energy_uj(power_uw: u64, length_ns: u64) -> u64 {
     let energy = u128::from(power_uw).saturating_mul(u128::from(length_ns)) / SECOND_NS;
     u64::try_from(energy).unwrap_or(u64::MAX)
 }
