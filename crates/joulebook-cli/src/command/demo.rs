@@ -3,6 +3,7 @@
 //! The card is simulated in this process, and every page says so; nothing of this machine is read.
 
 mod card;
+mod requests;
 mod windows;
 
 use std::process::ExitCode;
@@ -13,9 +14,12 @@ pub struct Arguments {
     /// One JSON object instead of tables.
     #[arg(long)]
     json: bool,
+    /// Single pieces of work of 5 ms to 2 s, in place of requests in flight together.
+    #[arg(long)]
+    windows: bool,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    windows::run(arguments.json)
+    if arguments.windows { windows::run(arguments.json) } else { requests::run(arguments.json) }
 }
