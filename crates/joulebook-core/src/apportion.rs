@@ -13,6 +13,12 @@ pub fn apportion(amount: u64, weights: &[u64], shares: &mut [u64]) -> bool {
     if whole == 0 {
         return false;
     }
+    if let Some(whole) =
+        u64::try_from(whole).ok().filter(|whole| whole.checked_mul(amount).is_some())
+    {
+        narrow(amount, whole, weights, shares);
+        return true;
+    }
     let mut prefix = 0u128;
     let mut given = 0u64;
     for (weight, share) in weights.iter().zip(shares) {
@@ -22,6 +28,22 @@ pub fn apportion(amount: u64, weights: &[u64], shares: &mut [u64]) -> bool {
         given = so_far;
     }
     true
+}
+
+/// The same where amount × whole fits a word, as nearly always: a division of words is several times
+/// faster.
+fn narrow(amount: u64, whole: u64, weights: &[u64], shares: &mut [u64]) {
+    let (mut prefix, mut given) = (0u64, 0u64);
+    for (weight, share) in weights.iter().zip(shares) {
+        if *weight == 0 {
+            *share = 0;
+            continue;
+        }
+        prefix = prefix.saturating_add(*weight);
+        let so_far = prefix.saturating_mul(amount).checked_div(whole).unwrap_or(0);
+        *share = so_far.saturating_sub(given);
+        given = so_far;
+    }
 }
 
 /// ⌊amount · part / whole⌋, for part ≤ whole, both sums of fewer than 2^64 weights.

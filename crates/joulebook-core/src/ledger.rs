@@ -13,12 +13,17 @@
 
 mod account;
 mod audit;
+mod numbers;
 pub mod settle;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::BuildHasherDefault,
+};
 
 pub use account::{Account, Phase, RequestId, TenantId};
 pub use audit::{AuditError, Auditor};
+pub(crate) use numbers::Numbers;
 use serde::{Deserialize, Serialize};
 
 /// What is moved between accounts at once.
@@ -78,6 +83,8 @@ pub enum Refused {
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     balances: BTreeMap<Account, i128>,
+    /// Requests' accounts, prefill and decode, apart: there may be many, and they come and go.
+    requests: HashMap<RequestId, (i128, i128), BuildHasherDefault<Numbers>>,
     /// What requests that are forgotten by now have been charged.
     closed_uj: i128,
     next: u64,
@@ -106,40 +113,80 @@ impl Ledger {
         if left_uj != 0 {
             return Err(Refused::Unbalanced { left_uj });
         }
-        // Entries of one account may stand apart in a transaction: only their sum counts.
-        let mut changed: BTreeMap<Account, i128> = BTreeMap::new();
-        for entry in &transaction.entries {
-            let balance =
-                changed.entry(entry.account).or_insert_with(|| self.balance(entry.account));
-            *balance = balance.saturating_add(i128::from(entry.amount_uj));
+        // Only what gives can be overdrawn. Entries of one account may stand apart in a
+        // transaction: only their sum counts.
+        let mut giving: BTreeMap<Account, i128> = BTreeMap::new();
+        for entry in transaction.entries.iter().filter(|entry| entry.amount_uj < 0) {
+            giving.entry(entry.account).or_insert_with(|| self.balance(entry.account));
+        }
+        if giving.keys().any(|account| *account != Account::Register) {
+            for entry in &transaction.entries {
+                if let Some(balance) = giving.get_mut(&entry.account) {
+                    *balance = balance.saturating_add(i128::from(entry.amount_uj));
+                }
+            }
         }
         let overdrawn = |(account, balance): &(&Account, &i128)| {
             **account != Account::Register && **balance < 0
         };
-        if let Some((account, _)) = changed.iter().find(overdrawn) {
+        if let Some((account, _)) = giving.iter().find(overdrawn) {
             return Err(Refused::Overdrawn(*account));
         }
-        self.balances.extend(changed);
+        for entry in &transaction.entries {
+            let balance = self.balance_mut(entry.account);
+            *balance = balance.saturating_add(i128::from(entry.amount_uj));
+        }
         self.next = self.next.saturating_add(1);
         Ok(())
     }
 
     /// What an account holds, µJ.
     pub fn balance(&self, account: Account) -> i128 {
-        self.balances.get(&account).copied().unwrap_or(0)
+        match account {
+            Account::Request(request, Phase::Prefill) => self.charged(request).0,
+            Account::Request(request, Phase::Decode) => self.charged(request).1,
+            _ => self.balances.get(&account).copied().unwrap_or(0),
+        }
+    }
+
+    fn balance_mut(&mut self, account: Account) -> &mut i128 {
+        match account {
+            Account::Request(request, Phase::Prefill) => {
+                &mut self.requests.entry(request).or_default().0
+            }
+            Account::Request(request, Phase::Decode) => {
+                &mut self.requests.entry(request).or_default().1
+            }
+            _ => self.balances.entry(account).or_default(),
+        }
     }
 
     /// What a request has been charged so far, prefill and decode, µJ.
     pub fn charged(&self, request: RequestId) -> (i128, i128) {
-        (
-            self.balance(Account::Request(request, Phase::Prefill)),
-            self.balance(Account::Request(request, Phase::Decode)),
-        )
+        self.requests.get(&request).copied().unwrap_or_default()
     }
 
-    /// All accounts that hold something, and what requests that are forgotten were charged.
+    /// All accounts that hold something, in order, and what requests that are forgotten were
+    /// charged.
     pub fn balances(&self) -> (impl Iterator<Item = (Account, i128)> + '_, i128) {
-        (self.balances.iter().map(|(account, balance)| (*account, *balance)), self.closed_uj)
+        let mut requests: Vec<_> = self.requests.iter().collect();
+        requests.sort_unstable_by_key(|(request, _)| **request);
+        let requests = requests.into_iter().flat_map(|(request, (prefill, decode))| {
+            [
+                (Account::Request(*request, Phase::Prefill), *prefill),
+                (Account::Request(*request, Phase::Decode), *decode),
+            ]
+        });
+        let others = self.balances.iter().map(|(account, balance)| (*account, *balance));
+        let held = others.chain(requests).filter(|(_, balance)| *balance != 0);
+        (held, self.closed_uj)
+    }
+
+    /// What all requests together have been charged, those that are forgotten too, µJ.
+    pub fn requests_uj(&self) -> i128 {
+        self.requests.values().fold(self.closed_uj, |sum, (prefill, decode)| {
+            sum.saturating_add(*prefill).saturating_add(*decode)
+        })
     }
 
     /// What the register has counted, µJ.
@@ -150,16 +197,14 @@ impl Ledger {
     /// How far the accounts are from the register, µJ: always zero, and exported so that anybody
     /// can see it.
     pub fn imbalance_uj(&self) -> i128 {
-        self.balances.values().fold(self.closed_uj, |sum, balance| sum.saturating_add(*balance))
+        self.balances.values().fold(self.requests_uj(), |sum, balance| sum.saturating_add(*balance))
     }
 
     /// Forgets a request that nothing can be booked on any more; what it was charged stays in the
     /// sum.
     pub fn forget(&mut self, request: RequestId) {
-        for phase in [Phase::Prefill, Phase::Decode] {
-            let charged = self.balances.remove(&Account::Request(request, phase)).unwrap_or(0);
-            self.closed_uj = self.closed_uj.saturating_add(charged);
-        }
+        let (prefill, decode) = self.requests.remove(&request).unwrap_or_default();
+        self.closed_uj = self.closed_uj.saturating_add(prefill).saturating_add(decode);
     }
 
     /// The transaction that posts what the register counted in a tick.

@@ -11,6 +11,8 @@
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
+use serde::{Deserialize, Serialize};
+
 use super::{Account, Phase, RequestId, TenantId};
 use crate::apportion::apportion;
 
@@ -77,7 +79,8 @@ pub enum Others {
 }
 
 /// How the requests' part is split.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Split {
     /// Uncached prompt tokens, and tokens of the answer times ρ(B).
     #[default]
@@ -153,28 +156,69 @@ pub struct Around<'a> {
     pub split: Split,
 }
 
+/// What of a tick goes elsewhere than to requests, and what is left for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// What goes elsewhere, µJ.
+    pub elsewhere: Vec<(Account, u64)>,
+    /// The part of that which is idle, µJ.
+    pub idle_uj: u64,
+    /// What lies above the floor, µJ.
+    pub above_uj: u64,
+    /// The part of that which the requests pay, µJ.
+    pub active_uj: u64,
+    /// Requests were there, and somebody else whose part cannot be told.
+    pub shared_device: bool,
+    /// Some of the floor was given up.
+    pub floor_suspect: bool,
+    /// Counted, but nobody knows when.
+    pub unplaced: bool,
+}
+
 /// Splits a tick.
 pub fn settle(tick: Tick, around: &Around<'_>, carry: &mut Carry) -> Settlement {
-    let mut settlement = Settlement::default();
-    let length_ns = tick.end_ns.saturating_sub(tick.begin_ns);
     let nobody = around.present.is_empty();
-    if tick.unplaced || length_ns > LONGEST_TICK_NS {
-        if nobody {
-            settlement.idle(tick.counted_uj, length_ns, around.rest);
-        } else {
-            settlement.give(Account::Gap, tick.counted_uj);
-        }
-        return settlement;
+    let outline = outline(tick, nobody, around.others, around.rest, carry);
+    let mut shares = outline.elsewhere;
+    share_out(outline.active_uj, around, &mut shares);
+    Settlement {
+        shares,
+        active_uj: outline.active_uj,
+        shared_device: outline.shared_device,
+        floor_suspect: outline.floor_suspect,
     }
-    let Some(rest) = around.rest.filter(|rest| !is_quiet(tick, length_ns, around, *rest)) else {
-        if around.rest.is_some() || nobody {
+}
+
+/// Takes from a tick what is not the requests': gap, idle, others'. Their part is 0 where `nobody`
+/// of them was there.
+pub fn outline(
+    tick: Tick,
+    nobody: bool,
+    others: &Others,
+    rest: Option<Rest>,
+    carry: &mut Carry,
+) -> Outline {
+    let mut outline = Outline::default();
+    let length_ns = tick.length_ns();
+    if tick.is_unplaced() {
+        outline.unplaced = true;
+        if nobody {
+            outline.idle(tick.counted_uj, length_ns, rest);
+        } else {
+            outline.give(Account::Gap, tick.counted_uj);
+        }
+        return outline;
+    }
+    let is_quiet = |rest: &Rest| nobody && *others == Others::Nobody && tick.is_at_rest(*rest);
+    let Some(rest) = rest.filter(|rest| !is_quiet(rest)) else {
+        if rest.is_some() || nobody {
             carry.owed_uj = 0;
-            settlement.idle(tick.counted_uj, length_ns, around.rest);
+            outline.idle(tick.counted_uj, length_ns, rest);
         } else {
             // No floor is known: nothing is idle, and requests are charged all of it.
-            settlement.active(tick.counted_uj, around);
+            outline.above(tick.counted_uj, nobody, others);
         }
-        return settlement;
+        return outline;
     };
     let floor_uj = energy_uj(rest.power_uw, length_ns);
     let wanted_uj = floor_uj.saturating_add(carry.owed_uj);
@@ -183,10 +227,10 @@ pub fn settle(tick: Tick, around: &Around<'_>, carry: &mut Carry) -> Settlement 
     carry.owed_uj = lacking_uj.min(floor_uj);
     let dropped_uj = lacking_uj.saturating_sub(carry.owed_uj);
     carry.dropped_uj = carry.dropped_uj.saturating_add(dropped_uj);
-    settlement.floor_suspect = dropped_uj > 0;
-    settlement.idle(idle_uj, length_ns, Some(rest));
-    settlement.active(tick.counted_uj.saturating_sub(idle_uj), around);
-    settlement
+    outline.floor_suspect = dropped_uj > 0;
+    outline.idle(idle_uj, length_ns, Some(rest));
+    outline.above(tick.counted_uj.saturating_sub(idle_uj), nobody, others);
+    outline
 }
 
 /// The weight of each request by a rule; all zero where the rule has nothing to go by.
@@ -206,22 +250,59 @@ pub fn weights(present: &[Presence], rho: Rho, split: Split) -> Vec<(u64, u64)> 
         .collect()
 }
 
-/// Nobody of ours, nobody else, and no more power than at rest.
-fn is_quiet(tick: Tick, length_ns: u64, around: &Around<'_>, rest: Rest) -> bool {
-    let slack_uw = (rest.power_uw / 100).saturating_mul(3).max(2_000_000);
-    let most_uj = energy_uj(rest.power_uw.saturating_add(slack_uw), length_ns);
-    around.present.is_empty() && *around.others == Others::Nobody && tick.counted_uj <= most_uj
-}
-
-fn energy_uj(power_uw: u64, length_ns: u64) -> u64 {
+/// What a power draws in a time, µJ.
+pub(crate) fn energy_uj(power_uw: u64, length_ns: u64) -> u64 {
     let energy = u128::from(power_uw).saturating_mul(u128::from(length_ns)) / SECOND_NS;
     u64::try_from(energy).unwrap_or(u64::MAX)
 }
 
-impl Settlement {
+/// Shares what the requests pay among them.
+fn share_out(amount_uj: u64, around: &Around<'_>, into: &mut Vec<(Account, u64)>) {
+    let by = |split| weights(around.present, around.rho, split);
+    let is_zero = |parts: &[(u64, u64)]| parts.iter().all(|part| *part == (0, 0));
+    let mut parts = by(around.split);
+    if is_zero(&parts) {
+        parts = by(Split::Time);
+    }
+    if is_zero(&parts) {
+        // Everybody came and went in no time.
+        parts = by(Split::Equal);
+    }
+    let flat: Vec<u64> = parts.iter().flat_map(|(prefill, decode)| [*prefill, *decode]).collect();
+    let mut shares = vec![0; flat.len()];
+    apportion(amount_uj, &flat, &mut shares);
+    for (presence, pair) in around.present.iter().zip(shares.chunks_exact(2)) {
+        for (phase, share_uj) in [Phase::Prefill, Phase::Decode].into_iter().zip(pair) {
+            if *share_uj > 0 {
+                into.push((Account::Request(presence.request, phase), *share_uj));
+            }
+        }
+    }
+}
+
+impl Tick {
+    /// How long it was, ns.
+    pub const fn length_ns(self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns)
+    }
+
+    /// When in it its energy was drawn cannot be told.
+    pub const fn is_unplaced(self) -> bool {
+        self.unplaced || self.length_ns() > LONGEST_TICK_NS
+    }
+
+    /// No more power than at rest, and 3 % or 2 W.
+    pub fn is_at_rest(self, rest: Rest) -> bool {
+        let slack_uw = (rest.power_uw / 100).saturating_mul(3).max(2_000_000);
+        let most_uj = energy_uj(rest.power_uw.saturating_add(slack_uw), self.length_ns());
+        self.counted_uj <= most_uj
+    }
+}
+
+impl Outline {
     fn give(&mut self, account: Account, amount_uj: u64) {
         if amount_uj > 0 {
-            self.shares.push((account, amount_uj));
+            self.elsewhere.push((account, amount_uj));
         }
     }
 
@@ -232,46 +313,27 @@ impl Settlement {
             Some(Rest { off_uw: Some(off_uw), .. }) => energy_uj(off_uw, length_ns).min(amount_uj),
             _ => 0,
         };
+        self.idle_uj = amount_uj;
         self.give(Account::IdleOff, off_uj);
         self.give(Account::IdleResident, amount_uj.saturating_sub(off_uj));
     }
 
     /// What is above the floor.
-    fn active(&mut self, amount_uj: u64, around: &Around<'_>) {
-        let own_uj = match around.others {
+    fn above(&mut self, amount_uj: u64, nobody: bool, others: &Others) {
+        self.above_uj = amount_uj;
+        let own_uj = match others {
             Others::Nobody | Others::Lenient => amount_uj,
             Others::Unresolved => {
-                self.shared_device = !around.present.is_empty();
+                self.shared_device = !nobody;
                 self.give(Account::ForeignUnresolved, amount_uj);
                 0
             }
             Others::Shares { own, theirs } => self.foreign(amount_uj, *own, theirs),
         };
-        if around.present.is_empty() {
+        if nobody {
             self.give(Account::Unattributed, own_uj);
-            return;
-        }
-        self.active_uj = own_uj;
-        let by = |split| weights(around.present, around.rho, split);
-        let mut parts = by(around.split);
-        let is_zero = |parts: &[(u64, u64)]| {
-            parts.iter().all(|(prefill, decode)| (*prefill, *decode) == (0, 0))
-        };
-        if is_zero(&parts) {
-            parts = by(Split::Time);
-        }
-        if is_zero(&parts) {
-            // Everybody came and went in no time.
-            parts = by(Split::Equal);
-        }
-        let flat: Vec<u64> =
-            parts.iter().flat_map(|(prefill, decode)| [*prefill, *decode]).collect();
-        let mut shares = vec![0; flat.len()];
-        apportion(own_uj, &flat, &mut shares);
-        for (presence, pair) in around.present.iter().zip(shares.chunks_exact(2)) {
-            for (phase, share_uj) in [Phase::Prefill, Phase::Decode].into_iter().zip(pair) {
-                self.give(Account::Request(presence.request, phase), *share_uj);
-            }
+        } else {
+            self.active_uj = own_uj;
         }
     }
 

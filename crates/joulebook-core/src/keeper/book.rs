@@ -1,0 +1,382 @@
+//! The book of one card: ticks from publish to suspense to those who caused them.
+//!
+//! A tick is *posted* when it is published, *seated* when its watermark has passed (who was there,
+//! and how many tokens of each came in it), *settled* when every seat can be placed, and may be
+//! *corrected* as long as it is kept. Ticks are seated and settled in order.
+//!
+//! Invariants: a seat's shares are what the ledger holds of it for that tick, so a correction only
+//! moves what lies on seats of requests that are still known; suspense holds exactly the ticks that
+//! are posted and not settled.
+
+#![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
+
+mod correct;
+mod share;
+
+use std::collections::VecDeque;
+
+pub use share::Scratch;
+
+use super::{
+    CardFacts, Counts, Journal, Publish, Settings,
+    page::{Edges, Figures},
+    request::Window,
+    requests::{Place, Requests},
+};
+use crate::ledger::{
+    Account, Ledger, Phase, RequestId, Transaction,
+    settle::{Carry, Tick, energy_uj, outline},
+};
+
+/// Ticks kept for corrections at most: a minute of a register that publishes each millisecond.
+const MOST_RECORDS: usize = 65_536;
+
+#[derive(Debug)]
+pub struct Book {
+    pub card: usize,
+    pub facts: CardFacts,
+    pub ledger: Ledger,
+    pub carry: Carry,
+    /// Posted, not seated.
+    published: VecDeque<Publish>,
+    /// Seated, oldest first; the first `settled` of them are settled.
+    records: VecDeque<Record>,
+    settled: usize,
+    /// Seats in all records.
+    seats: usize,
+    /// Requests that may be present in the next tick.
+    active: Vec<Place>,
+    number: u64,
+    edge_uj: u64,
+    /// Up to when work has been seated and settled, ns.
+    pub seated_ns: u64,
+    pub settled_ns: u64,
+    /// The last end of a request that was given up without having been seated to its end.
+    pub evicted_ns: u64,
+    dirty: bool,
+}
+
+/// A tick that has been seated.
+#[derive(Debug)]
+struct Record {
+    publish: Publish,
+    window: Window,
+    edges: Edges,
+    seats: Vec<Seat>,
+    /// Seats up to here can be placed.
+    checked: usize,
+    /// Somebody was there who has been given up since.
+    evicted: bool,
+    unattributed_uj: u64,
+    dirty: bool,
+}
+
+/// Somebody's seat in a tick.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    place: Place,
+    tokens: u32,
+    prefill_uj: u64,
+    decode_uj: u64,
+    /// The time of it that has been taken as covered, ns.
+    open_ns: u64,
+    figures: Figures,
+}
+
+impl Book {
+    pub fn new(card: usize, facts: CardFacts) -> Self {
+        Self {
+            card,
+            facts,
+            ledger: Ledger::new(),
+            carry: Carry::default(),
+            published: VecDeque::new(),
+            records: VecDeque::new(),
+            settled: 0,
+            seats: 0,
+            active: Vec::new(),
+            number: 0,
+            edge_uj: 0,
+            seated_ns: 0,
+            settled_ns: 0,
+            evicted_ns: 0,
+            dirty: false,
+        }
+    }
+
+    fn window(&self, tick: Tick) -> Window {
+        let lag_ns = self.facts.lag_ns;
+        Window {
+            from_ns: tick.begin_ns.saturating_sub(lag_ns),
+            to_ns: tick.end_ns.saturating_sub(lag_ns),
+        }
+    }
+
+    /// Applies a transaction and hands it to the journal; its number.
+    fn apply(
+        &mut self,
+        transaction: Transaction,
+        journal: &mut Journal,
+        counts: &mut Counts,
+    ) -> u64 {
+        let number = transaction.number;
+        match self.ledger.apply(&transaction) {
+            Ok(()) => journal.write(self.card, transaction),
+            Err(refused) => {
+                debug_assert!(false, "{refused:?}: {transaction:?}");
+                counts.refused = counts.refused.saturating_add(1);
+            }
+        }
+        number
+    }
+
+    /// A tick was published.
+    pub fn post(&mut self, publish: Publish, journal: &mut Journal, counts: &mut Counts) {
+        let posting = self.ledger.posting(publish.tick.end_ns, publish.tick.counted_uj);
+        self.apply(posting, journal, counts);
+        self.published.push_back(publish);
+    }
+
+    /// Somebody came, perhaps before ticks that have been seated already.
+    pub fn enter(&mut self, place: Place, requests: &mut Requests) {
+        self.active.push(place);
+        let Some(request) = requests.get_mut(place) else { return };
+        if request.opened_ns >= self.seated_ns {
+            return;
+        }
+        let settled = self.settled;
+        for (number, record) in self.records.iter_mut().enumerate() {
+            if request.is_present(record.window) {
+                record.seats.push(Seat::new(place, 0));
+                self.seats = self.seats.saturating_add(1);
+                record.dirty |= number < settled;
+                self.dirty |= record.dirty;
+            }
+        }
+        if let Some(page) = request.pages.iter_mut().find(|page| page.card == self.card) {
+            page.seated_ns = self.seated_ns;
+        }
+    }
+
+    /// Tokens came at an instant whose tick has been seated already.
+    pub fn late_tokens(&mut self, place: Place, at_ns: u64, tokens: u32) {
+        let number = self.records.partition_point(|record| record.window.to_ns < at_ns);
+        let settled = number < self.settled;
+        let Some(record) = self.records.get_mut(number) else { return };
+        if let Some(seat) = record.seats.iter_mut().find(|seat| seat.place == place) {
+            seat.tokens = seat.tokens.saturating_add(tokens);
+            record.dirty |= settled;
+            self.dirty |= settled;
+        }
+    }
+
+    /// What is known of a request's past has changed: its settled ticks are to be looked at again.
+    pub fn touch(&mut self, place: Place, from_ns: u64) {
+        let first = self.records.partition_point(|record| record.window.to_ns < from_ns);
+        for record in self.records.range_mut(first.min(self.settled)..self.settled) {
+            if record.seats.iter().any(|seat| seat.place == place) {
+                record.dirty = true;
+                self.dirty = true;
+            }
+        }
+    }
+
+    /// The next tick that is due is seated: its window of work.
+    pub fn is_due(&self, now_ns: u64, settings: &Settings) -> Option<(Window, bool)> {
+        let publish = self.published.front()?;
+        let after_ns = self.facts.lag_uncertainty_ns.saturating_add(settings.lateness_ns);
+        let at_rest = publish.rest.is_some_and(|rest| publish.tick.is_at_rest(rest));
+        (publish.tick.end_ns.saturating_add(after_ns) <= now_ns)
+            .then(|| (self.window(publish.tick), at_rest))
+    }
+
+    /// Seats the next published tick.
+    pub fn seat(&mut self, requests: &mut Requests) {
+        let Some(publish) = self.published.pop_front() else { return };
+        let window = self.window(publish.tick);
+        let mut seats = Vec::with_capacity(self.active.len());
+        let card = self.card;
+        self.active.retain(|place| {
+            let Some(request) = requests.get_mut(*place) else { return false };
+            if request.is_present(window) {
+                seats.push(Seat::new(*place, request.tokens_in(window)));
+            }
+            if let Some(page) = request.pages.iter_mut().find(|page| page.card == card) {
+                page.seated_ns = page.seated_ns.max(window.to_ns);
+            }
+            request.prune();
+            request.ended_ns.is_none_or(|ended| ended > window.to_ns)
+                || request.opened_ns >= window.to_ns
+        });
+        self.number = self.number.saturating_add(1);
+        let edges = Edges {
+            number: self.number,
+            // Of the publish before the first nothing is known but that it is of the same kind.
+            begin_uj: if self.number == 1 { publish.edge_uj } else { self.edge_uj },
+            end_uj: publish.edge_uj,
+            floor_uj: energy_uj(publish.spread_uw, publish.tick.length_ns()),
+        };
+        self.edge_uj = publish.edge_uj;
+        self.seated_ns = window.to_ns;
+        self.seats = self.seats.saturating_add(seats.len());
+        self.records.push_back(Record {
+            evicted: self.evicted_ns > window.from_ns,
+            publish,
+            window,
+            edges,
+            seats,
+            checked: 0,
+            unattributed_uj: 0,
+            dirty: false,
+        });
+    }
+
+    /// Settles what is final; true when something was.
+    pub fn settle(
+        &mut self,
+        now_ns: u64,
+        requests: &mut Requests,
+        settings: &Settings,
+        scratch: &mut Scratch,
+        journal: &mut Journal,
+        counts: &mut Counts,
+    ) -> bool {
+        let mut moved = false;
+        loop {
+            let crowded = self.seats > settings.most_seats;
+            let Some(record) = self.records.get_mut(self.settled) else { return moved };
+            let due_ns = record.publish.tick.end_ns.saturating_add(settings.wait_ns);
+            if !record.is_final(requests) {
+                if crowded {
+                    counts.forced = counts.forced.saturating_add(1);
+                } else if now_ns < due_ns {
+                    return moved;
+                } else {
+                    counts.capped = counts.capped.saturating_add(1);
+                }
+            }
+            self.settle_next(now_ns, requests, settings, scratch, journal, counts);
+            moved = true;
+            self.let_go(now_ns, settings, counts);
+        }
+    }
+
+    fn settle_next(
+        &mut self,
+        now_ns: u64,
+        requests: &mut Requests,
+        settings: &Settings,
+        scratch: &mut Scratch,
+        journal: &mut Journal,
+        counts: &mut Counts,
+    ) {
+        let Some(record) = self.records.get_mut(self.settled) else { return };
+        self.settled = self.settled.saturating_add(1);
+        self.settled_ns = record.window.to_ns;
+        let publish = &record.publish;
+        let nobody = record.seats.is_empty() && !record.evicted;
+        let mut carry = self.carry;
+        let outline = outline(publish.tick, nobody, &publish.others, publish.rest, &mut carry);
+        self.carry = carry;
+        let mut shares = std::mem::take(&mut scratch.shares);
+        shares.clear();
+        shares.extend_from_slice(&outline.elsewhere);
+        let is_lost = |(account, _): &&(Account, u64)| *account == Account::Unattributed;
+        record.unattributed_uj = shares.iter().find(is_lost).map_or(0, |(_, share_uj)| *share_uj);
+        scratch.weigh(record, requests, settings.split, now_ns, self.card);
+        if outline.active_uj > 0 && scratch.sums.heads > 0 {
+            scratch.divide(outline.active_uj, record);
+        } else if outline.active_uj > 0 {
+            // Whoever was there has been given up.
+            shares.push((Account::Unattributed, outline.active_uj));
+        }
+        let number = self.ledger.next_number();
+        for (seat, weighed) in record.seats.iter_mut().zip(&scratch.weighed) {
+            let Some(request) = requests.get_mut(seat.place) else { continue };
+            let Some(page) = request.pages.iter_mut().find(|page| page.card == self.card) else {
+                continue;
+            };
+            seat.open_ns = weighed.weight.open_ns;
+            page.note(&record.publish, &outline, seat.open_ns);
+            let figures = scratch.sums.figures(outline.active_uj, weighed);
+            let figures = (!outline.unplaced).then_some(figures);
+            seat.figures = figures.unwrap_or_default();
+            page.tally.tick(record.edges, &outline, figures, scratch.sums.idle(weighed));
+            for (phase, share_uj) in
+                [(Phase::Prefill, seat.prefill_uj), (Phase::Decode, seat.decode_uj)]
+            {
+                if share_uj > 0 {
+                    shares.push((Account::Request(RequestId(seat.place.id), phase), share_uj));
+                    page.entered(number);
+                }
+            }
+        }
+        let tick_ns = record.publish.tick.end_ns;
+        if !shares.is_empty() {
+            let settling = self.ledger.settling(tick_ns, &shares);
+            self.apply(settling, journal, counts);
+        }
+        scratch.shares = shares;
+    }
+
+    /// Lets go of settled ticks that are too old, or too many.
+    fn let_go(&mut self, now_ns: u64, settings: &Settings, counts: &mut Counts) {
+        while self.settled > 0 {
+            let Some(record) = self.records.front() else { return };
+            let old_ns = record.publish.tick.end_ns.saturating_add(settings.correct_ns);
+            let crowded = self.seats > settings.most_seats || self.records.len() > MOST_RECORDS;
+            if old_ns > now_ns && !crowded {
+                return;
+            }
+            if old_ns > now_ns {
+                counts.let_go = counts.let_go.saturating_add(1);
+            }
+            self.seats = self.seats.saturating_sub(record.seats.len());
+            self.settled = self.settled.saturating_sub(1);
+            self.records.pop_front();
+        }
+    }
+
+    /// What is posted and not settled, µJ: for the self-check.
+    pub fn waiting_uj(&self) -> i128 {
+        let posted = self.published.iter().map(|publish| publish.tick.counted_uj);
+        let seated = self.records.iter().skip(self.settled);
+        let seated = seated.map(|record| record.publish.tick.counted_uj);
+        posted.chain(seated).fold(0i128, |sum, uj| sum.saturating_add(uj.into()))
+    }
+
+    /// Seats, counted anew: for the self-check.
+    pub fn seats_agree(&self) -> bool {
+        self.records.iter().map(|record| record.seats.len()).sum::<usize>() == self.seats
+    }
+
+    /// Who is there now, and what is kept: for the trial balance.
+    pub fn sizes(&self) -> (usize, usize) {
+        (self.active.len(), self.records.len().saturating_add(self.published.len()))
+    }
+
+    /// Expires what is old though nothing new comes.
+    pub fn expire(&mut self, now_ns: u64, settings: &Settings, counts: &mut Counts) {
+        self.let_go(now_ns, settings, counts);
+    }
+}
+
+impl Record {
+    /// Everybody who was there can be placed.
+    fn is_final(&mut self, requests: &Requests) -> bool {
+        while let Some(seat) = self.seats.get(self.checked) {
+            let request = requests.get(seat.place);
+            if request.is_some_and(|request| !request.is_known(self.window.to_ns)) {
+                return false;
+            }
+            self.checked = self.checked.saturating_add(1);
+        }
+        true
+    }
+}
+
+impl Seat {
+    fn new(place: Place, tokens: u32) -> Self {
+        Self { place, tokens, prefill_uj: 0, decode_uj: 0, open_ns: 0, figures: Figures::default() }
+    }
+}

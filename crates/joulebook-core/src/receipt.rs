@@ -1,0 +1,315 @@
+//! What one answer cost: a receipt of the books.
+//!
+//! Decides how what a request was charged is said: with its method, its bound, what other rules
+//! would have charged, and why a figure is missing. Two kinds of error are never mixed:
+//! `bound_joules` is the measurement's alone; `model_low` and `model_high` are what it would have
+//! been charged under the rules time, token and weighted.
+//!
+//! Refused: a sampled zero; a figure for a card that was not seen; anything extrapolated.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{
+    fault::Fault,
+    flags::Flags,
+    ledger::settle::Split,
+    measurement::{Method, Source},
+};
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It has not.
+    #[default]
+    Open,
+    /// Answered.
+    Done,
+    /// Given up by whoever asked; what it used is charged all the same.
+    Cancelled,
+    /// Failed; what it used is charged all the same.
+    Failed,
+    /// Whoever asked left, and the server may have worked on.
+    Abandoned,
+    /// Never closed, and closed by the books after a long time.
+    Lost,
+}
+
+/// Where token counts come from, and so how sure they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenSource {
+    /// The answer's usage.
+    Usage,
+    /// The server's timings.
+    Timings,
+    /// The server's evaluation count.
+    EvalCount,
+    /// Counted as they passed: a lower bound where one piece holds several.
+    Counted,
+    /// Not known.
+    #[default]
+    Unknown,
+}
+
+/// What an answer used, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Tokens of the prompt, those from a cache too.
+    pub prompt: Option<u64>,
+    /// Those of the prompt that came from a cache.
+    pub cached: Option<u64>,
+    /// Tokens of the answer, reasoning too.
+    pub completion: Option<u64>,
+    /// Those of the answer that were reasoning.
+    pub reasoning: Option<u64>,
+    /// From where.
+    pub source: TokenSource,
+}
+
+/// Whose a request is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Labels {
+    /// The model that answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// Who asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Arc<str>>,
+    /// By which way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Arc<str>>,
+    /// What joins the attempts of one answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<str>>,
+}
+
+/// Transactions of one card's book.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entries {
+    /// The card.
+    pub card: Arc<str>,
+    /// The first that charged the request.
+    pub first: u64,
+    /// The last so far.
+    pub last: u64,
+}
+
+/// What one answer cost. Energies in J, times in s.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Receipt {
+    /// Its number in the books.
+    pub id: u64,
+    /// Whose it is.
+    #[serde(flatten)]
+    pub labels: Labels,
+    /// How it ended.
+    pub status: Status,
+    /// Why an abandoned request's account was closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<&'static str>,
+    /// What it is charged, above idle; none where that is not known.
+    pub joules: Option<f64>,
+    /// The same with its share, by time, of what the cards draw at rest.
+    pub joules_with_idle_share: Option<f64>,
+    /// The part for reading the prompt.
+    pub prefill_joules: Option<f64>,
+    /// The part for writing the answer.
+    pub decode_joules: Option<f64>,
+    /// Its tokens.
+    pub tokens: Usage,
+    /// Joules a token of the answer; none without either.
+    pub joules_per_token: Option<f64>,
+    /// Until the first token.
+    pub ttft_seconds: Option<f64>,
+    /// From its opening to its end, or so far.
+    pub seconds: f64,
+    /// When it was opened, seconds since 1970; none in simulated time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opened_unix_s: Option<f64>,
+    /// The cards that worked on it.
+    pub cards: Vec<Arc<str>>,
+    /// How the figure was got.
+    pub method: Method,
+    /// Whose reading it is.
+    pub source: Source,
+    /// What read the cards.
+    pub backend: &'static str,
+    /// All its ticks are final.
+    pub settled: bool,
+    /// The settled part of its lifetime; the rest is never extrapolated.
+    pub coverage: f64,
+    /// Who else was on a card.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contended_by: Option<Arc<str>>,
+    /// What else is to be said.
+    pub flags: Flags,
+    /// The prompt's part or the answer's was spread over a longer time than it took.
+    pub coarse: bool,
+    /// The kind of rule: always the ledger's.
+    pub rule: &'static str,
+    /// How ticks were split.
+    pub split: Split,
+    /// Worst-case error of the measurement, rule given; none without joules.
+    pub bound_joules: Option<f64>,
+    /// The least of the same answer under the rules time, token and weighted.
+    pub model_low: Option<f64>,
+    /// The most.
+    pub model_high: Option<f64>,
+    /// The least it can be, where the measurement leaves that open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low_joules: Option<f64>,
+    /// The most it can be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub high_joules: Option<f64>,
+    /// Its part before idle was subtracted, where no floor is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gross_joules: Option<f64>,
+    /// What is certainly known when the rest is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lower_bound_joules: Option<f64>,
+    /// Why the figure is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+    /// Where it stands in the books.
+    pub entries: Vec<Entries>,
+    /// Marks, and when after the opening they were made.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<(Arc<str>, f64)>,
+}
+
+/// What the books hold of a request, summed over its cards: what a receipt is made from.
+#[derive(Clone, Debug, Default)]
+pub struct Charged {
+    /// µJ for the prompt.
+    pub prefill_uj: i128,
+    /// µJ for the answer.
+    pub decode_uj: i128,
+    /// Its share of idle, µJ.
+    pub idle_uj: f64,
+    /// What the measurement can be wrong by, µJ.
+    pub bound_uj: f64,
+    /// What the rules time, token and weighted would have charged, µJ.
+    pub rules_uj: [f64; 3],
+    /// Its share, as if alone, of ticks in which somebody else was there, µJ.
+    pub alone_uj: f64,
+    /// Cards of which something was seen while it was there.
+    pub seen: usize,
+    /// Somebody else, whose part cannot be told, was there.
+    pub shared_device: bool,
+    /// No floor was known.
+    pub floorless: bool,
+    /// Nothing more will come.
+    pub over: bool,
+}
+
+impl Receipt {
+    /// A receipt of nothing, for this reason.
+    pub const fn unknown(id: u64, error: Fault) -> Self {
+        Self {
+            id,
+            labels: Labels { model: None, caller: None, route: None, parent: None },
+            status: Status::Open,
+            ended_by: None,
+            joules: None,
+            joules_with_idle_share: None,
+            prefill_joules: None,
+            decode_joules: None,
+            tokens: Usage {
+                prompt: None,
+                cached: None,
+                completion: None,
+                reasoning: None,
+                source: TokenSource::Unknown,
+            },
+            joules_per_token: None,
+            ttft_seconds: None,
+            seconds: 0.0,
+            opened_unix_s: None,
+            cards: Vec::new(),
+            method: Method::Unknown,
+            source: Source::None,
+            backend: "none",
+            settled: false,
+            coverage: 0.0,
+            contended_by: None,
+            flags: Flags::NONE,
+            coarse: false,
+            rule: "ledger",
+            split: Split::Weighted,
+            bound_joules: None,
+            model_low: None,
+            model_high: None,
+            low_joules: None,
+            high_joules: None,
+            gross_joules: None,
+            lower_bound_joules: None,
+            error: Some(error),
+            entries: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Decides what is said of what the books hold.
+    pub(crate) fn grade(&mut self, charged: &Charged) {
+        let joules = |uj: i128| uj as f64 / 1e6;
+        let sum = joules(charged.prefill_uj.saturating_add(charged.decode_uj));
+        self.error = self.why_unknown(charged, sum);
+        if let Some(error) = self.error {
+            self.method = Method::Unknown;
+            match error {
+                Fault::SharedDevice => {
+                    self.low_joules = Some(0.0);
+                    self.high_joules = Some(sum + charged.alone_uj / 1e6);
+                }
+                Fault::NoBaseline => self.gross_joules = Some(sum),
+                Fault::PartialDevices => self.lower_bound_joules = Some(sum),
+                _ => {}
+            }
+            return;
+        }
+        let bound = charged.bound_uj / 1e6;
+        let rules = charged.rules_uj.map(|uj| uj / 1e6);
+        self.method = Method::Sampled;
+        self.joules = Some(sum);
+        self.joules_with_idle_share = Some(sum + charged.idle_uj / 1e6);
+        self.prefill_joules = Some(joules(charged.prefill_uj));
+        self.decode_joules = Some(joules(charged.decode_uj));
+        self.bound_joules = Some(bound);
+        self.model_low = Some(rules.into_iter().fold(f64::INFINITY, f64::min));
+        self.model_high = Some(rules.into_iter().fold(0.0, f64::max));
+        self.joules_per_token = self
+            .tokens
+            .completion
+            .filter(|tokens| *tokens > 0 && sum > 0.0)
+            .map(|tokens| sum / tokens as f64);
+        if bound > sum {
+            self.flags |= Flags::UNRESOLVED;
+            self.low_joules = Some((sum - bound).max(0.0));
+            self.high_joules = Some(sum + bound);
+        }
+    }
+
+    fn why_unknown(&self, charged: &Charged, sum: f64) -> Option<Fault> {
+        if charged.shared_device {
+            return Some(Fault::SharedDevice);
+        }
+        if self.cards.is_empty() {
+            return Some(Fault::DriverAbsent);
+        }
+        if charged.seen == 0 {
+            return Some(if charged.over { Fault::Gap } else { Fault::NotReady });
+        }
+        if charged.seen < self.cards.len() && charged.over {
+            return Some(Fault::PartialDevices);
+        }
+        if charged.floorless {
+            return Some(Fault::NoBaseline);
+        }
+        // No sampled zero: neither of what was settled, nor of what has only begun.
+        let nothing = if charged.over { Fault::BelowIdle } else { Fault::NotReady };
+        (sum <= 0.0).then_some(nothing)
+    }
+}
