@@ -380,3 +380,51 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_million_posts_leave_nothing_over() {
+    // SplitMix64, so that the run is the same each time.
+    let mut state = 1u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % below
+    };
+    let (mut ledger, mut carry) = (Ledger::new(), Carry::default());
+    let rest = Some(Rest { power_uw: 70_000_000, off_uw: Some(20_000_000), model_loaded: true });
+    let mut counted = 0i128;
+    for number in 0..1_000_000u64 {
+        let length_ns = (50 + draw(100)) * MS;
+        let tick = Tick {
+            begin_ns: number * 200 * MS,
+            end_ns: number * 200 * MS + length_ns,
+            counted_uj: draw(70_000) * 1000,
+            unplaced: draw(1000) == 0,
+        };
+        // Requests come and go: eight numbers are in flight, and each is forgotten after a while.
+        let first = number / 16;
+        let present: Vec<Presence> = (first..first + draw(9))
+            .map(|request| Presence {
+                request: RequestId(request),
+                resident_ns: draw(length_ns),
+                prefill_weight: draw(3) * draw(2000) * TOKEN,
+                decode_tokens: draw(9),
+            })
+            .collect();
+        let others = match draw(50) {
+            0 => Others::Unresolved,
+            1 => Others::Shares { own: draw(9), theirs: vec![(TenantId(7), draw(9))] },
+            _ => Others::Nobody,
+        };
+        let around = Around { others: &others, rest, ..around(&present) };
+        ledger.apply(&ledger.posting(tick.end_ns, tick.counted_uj)).unwrap();
+        let settlement = settle(tick, &around, &mut carry);
+        ledger.apply(&ledger.settling(tick.end_ns, &settlement.shares)).unwrap();
+        counted += i128::from(tick.counted_uj);
+        if number % 16 == 15 && first >= 8 {
+            ledger.forget(RequestId(first - 8));
+        }
+        assert_eq!((ledger.imbalance_uj(), ledger.balance(Account::Suspense)), (0, 0));
+        assert_eq!(ledger.counted_uj(), counted);
+    }
+}
