@@ -278,21 +278,28 @@ impl Keeper {
 
     /// Tokens of its answer so far, all together.
     pub fn tokens(&mut self, id: u64, at_ns: u64, total: u64) {
-        let mut late = None;
-        self.learn(id, |request| {
-            let at_ns = at_ns.max(request.opened_ns);
-            let weighing = request.add_tokens(at_ns, total.saturating_sub(request.counted));
-            request.keep_piece(at_ns, weighing);
-            if weighing > 0 && request.pages.iter().any(|page| page.seated_ns >= at_ns) {
-                let seated = request.pages.iter().filter(|page| page.seated_ns >= at_ns);
-                late = Some((at_ns, weighing, seated.map(|page| page.card).collect::<Vec<_>>()));
-            }
-        });
-        if let (Some((at_ns, weighing, cards)), Some(place)) = (late, self.requests.place(id)) {
-            for card in cards {
-                if let Some(book) = self.books.get_mut(card) {
-                    book.late_tokens(place, at_ns, weighing);
-                }
+        let Some(place) = self.requests.place(id) else { return };
+        let Some(request) = self.requests.get_mut(place) else { return };
+        let more = total.saturating_sub(request.counted);
+        if more == 0 {
+            return;
+        }
+        let at_ns = at_ns.max(request.opened_ns);
+        // Only the first tells something of the past.
+        if request.first_ns.is_none() {
+            self.first_token(id, at_ns);
+        }
+        let Some(request) = self.requests.get_mut(place) else { return };
+        let weighing = request.add_tokens(more);
+        if weighing == 0 {
+            return;
+        }
+        request.keep_piece(at_ns, weighing);
+        for page in &request.pages {
+            if page.seated_ns >= at_ns
+                && let Some(book) = self.books.get_mut(page.card)
+            {
+                book.late_tokens(place, at_ns, weighing);
             }
         }
     }
@@ -345,13 +352,14 @@ impl Keeper {
             && request
                 .ended_ns
                 .is_some_and(|ended| request.pages.iter().any(|page| page.seated_ns > ended));
-        if before == request.facts() && !ended_late {
-            return;
-        }
-        let opened_ns = request.opened_ns;
+        let from_ns = match before.differ_from(request.facts()) {
+            _ if ended_late => request.opened_ns,
+            Some(from_ns) => from_ns,
+            None => return,
+        };
         for page in &request.pages {
             if let Some(book) = self.books.get_mut(page.card) {
-                book.touch(place, opened_ns);
+                book.touch(place, from_ns);
             }
         }
     }

@@ -106,24 +106,8 @@ impl Ledger {
     /// Applies a transaction, all of it or nothing.
     pub fn apply(&mut self, transaction: &Transaction) -> Result<(), Refused> {
         self.follows(transaction)?;
-        // Only what gives can be overdrawn. Entries of one account may stand apart in a
-        // transaction: only their sum counts.
-        let mut giving: BTreeMap<Account, i128> = BTreeMap::new();
-        for entry in transaction.entries.iter().filter(|entry| entry.amount_uj < 0) {
-            giving.entry(entry.account).or_insert_with(|| self.balance(entry.account));
-        }
-        if giving.keys().any(|account| *account != Account::Register) {
-            for entry in &transaction.entries {
-                if let Some(balance) = giving.get_mut(&entry.account) {
-                    *balance = balance.saturating_add(i128::from(entry.amount_uj));
-                }
-            }
-        }
-        let overdrawn = |(account, balance): &(&Account, &i128)| {
-            **account != Account::Register && **balance < 0
-        };
-        if let Some((account, _)) = giving.iter().find(overdrawn) {
-            return Err(Refused::Overdrawn(*account));
+        if let Some(account) = self.overdrawn(&transaction.entries) {
+            return Err(Refused::Overdrawn(account));
         }
         for entry in &transaction.entries {
             let balance = self.balance_mut(entry.account);
@@ -146,6 +130,28 @@ impl Ledger {
         Ok(())
     }
 
+    /// The first account that would hold less than nothing. Only what gives can; entries of one
+    /// account may stand apart in a transaction, and only their sum counts.
+    fn overdrawn(&self, entries: &[Entry]) -> Option<Account> {
+        let is_short = |account: Account, sum: i128| {
+            account != Account::Register && self.balance(account).saturating_add(sum) < 0
+        };
+        let mut giving = entries.iter().filter(|entry| entry.amount_uj < 0);
+        let first = giving.next()?.account;
+        if giving.all(|entry| entry.account == first) {
+            // As in every settlement: suspense gives to all others.
+            let of_first = entries.iter().filter(|entry| entry.account == first);
+            let sum = of_first.fold(0i128, |sum, it| sum.saturating_add(it.amount_uj.into()));
+            return is_short(first, sum).then_some(first);
+        }
+        let mut sums: BTreeMap<Account, i128> = BTreeMap::new();
+        for entry in entries {
+            let sum = sums.entry(entry.account).or_default();
+            *sum = sum.saturating_add(entry.amount_uj.into());
+        }
+        sums.into_iter().find(|(account, sum)| is_short(*account, *sum)).map(|(account, _)| account)
+    }
+
     /// What an account holds, µJ.
     pub fn balance(&self, account: Account) -> i128 {
         match account {
@@ -157,11 +163,12 @@ impl Ledger {
 
     fn balance_mut(&mut self, account: Account) -> &mut i128 {
         match account {
-            Account::Request(request, Phase::Prefill) => {
-                &mut self.requests.entry(request).or_default().0
-            }
-            Account::Request(request, Phase::Decode) => {
-                &mut self.requests.entry(request).or_default().1
+            Account::Request(request, phase) => {
+                let (prefill, decode) = self.requests.entry(request).or_default();
+                match phase {
+                    Phase::Prefill => prefill,
+                    Phase::Decode => decode,
+                }
             }
             _ => self.balances.entry(account).or_default(),
         }

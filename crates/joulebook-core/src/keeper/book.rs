@@ -147,6 +147,7 @@ impl Book {
         let settled = self.settled;
         for (number, record) in self.records.iter_mut().enumerate() {
             if request.is_present(record.window) {
+                record.checked = record.checked.min(record.seats.len());
                 record.seats.push(Seat::new(place, 0));
                 self.seats = self.seats.saturating_add(1);
                 record.dirty |= number < settled;
@@ -162,7 +163,9 @@ impl Book {
     pub fn late_tokens(&mut self, place: Place, at_ns: u64, tokens: u32) {
         let number = self.records.partition_point(|record| record.window.to_ns < at_ns);
         let settled = number < self.settled;
-        let Some(record) = self.records.get_mut(number) else { return };
+        let record = self.records.get_mut(number).filter(|record| record.window.has(at_ns));
+        // Before the first tick, or so long ago that its tick is no longer kept.
+        let Some(record) = record else { return };
         if let Some(seat) = record.seats.iter_mut().find(|seat| seat.place == place) {
             seat.tokens = seat.tokens.saturating_add(tokens);
             record.dirty |= settled;
@@ -196,15 +199,18 @@ impl Book {
         let window = self.window(publish.tick);
         let mut seats = Vec::with_capacity(self.active.len());
         let card = self.card;
+        let mut checked = None;
         self.active.retain(|place| {
             let Some(request) = requests.get_mut(*place) else { return false };
             if request.is_present(window) {
-                seats.push(Seat::new(*place, request.tokens_in(window)));
+                if checked.is_none() && !request.is_known(window.to_ns) {
+                    checked = Some(seats.len());
+                }
+                seats.push(Seat::new(*place, request.take_tokens(window)));
             }
             if let Some(page) = request.pages.iter_mut().find(|page| page.card == card) {
                 page.seated_ns = page.seated_ns.max(window.to_ns);
             }
-            request.prune();
             request.ended_ns.is_none_or(|ended| ended > window.to_ns)
                 || request.opened_ns >= window.to_ns
         });
@@ -224,8 +230,8 @@ impl Book {
             publish,
             window,
             edges,
+            checked: checked.unwrap_or(seats.len()),
             seats,
-            checked: 0,
             unattributed_uj: 0,
             dirty: false,
         });

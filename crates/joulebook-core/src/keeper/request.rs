@@ -120,6 +120,17 @@ pub struct Facts {
     spread: u64,
 }
 
+impl Facts {
+    /// From when on weights differ, where they do: nothing weighs before work began.
+    pub fn differ_from(self, after: Self) -> Option<u64> {
+        let start_ns = match (self.start_ns, after.start_ns) {
+            (Some(before), Some(after)) => before.min(after),
+            (before, after) => before.or(after)?,
+        };
+        (self != after).then_some(start_ns)
+    }
+}
+
 impl Window {
     /// How much of `from_ns` to `to_ns` lies in it, ns.
     pub fn overlap_ns(self, from_ns: u64, to_ns: u64) -> u64 {
@@ -243,13 +254,9 @@ impl Request {
     }
 
     /// More tokens. Returns how many of them weigh.
-    pub fn add_tokens(&mut self, at_ns: u64, more: u64) -> u32 {
-        if more == 0 {
-            return 0;
-        }
+    pub fn add_tokens(&mut self, more: u64) -> u32 {
         if self.counted == 0 {
             self.first_is_free = self.uncached() > 0;
-            self.first_ns = self.first_ns.or(Some(at_ns));
         }
         let before = self.weighing(self.counted);
         self.counted = self.counted.saturating_add(more);
@@ -283,13 +290,33 @@ impl Request {
     }
 
     /// Tokens that came in a stretch.
-    pub fn tokens_in(&self, window: Window) -> u32 {
+    fn tokens_in(&self, window: Window) -> u32 {
         let inside = self.pieces.iter().filter(|(at_ns, _)| window.has(*at_ns));
         inside.fold(0u32, |sum, (_, tokens)| sum.saturating_add(*tokens))
     }
 
+    /// The same, when no other card will ask for them again.
+    pub fn take_tokens(&mut self, window: Window) -> u32 {
+        if self.pages.len() > 1 {
+            let tokens = self.tokens_in(window);
+            self.prune();
+            return tokens;
+        }
+        let mut sum = 0u32;
+        while let Some((at_ns, tokens)) = self.pieces.front().copied() {
+            if at_ns > window.to_ns {
+                break;
+            }
+            self.pieces.pop_front();
+            if at_ns > window.from_ns {
+                sum = sum.saturating_add(tokens);
+            }
+        }
+        sum
+    }
+
     /// Lets go of pieces that every card has seated.
-    pub fn prune(&mut self) {
+    fn prune(&mut self) {
         let seated_ns = self.pages.iter().map(|page| page.seated_ns).min().unwrap_or(u64::MAX);
         while self.pieces.front().is_some_and(|(at_ns, _)| *at_ns <= seated_ns) {
             self.pieces.pop_front();

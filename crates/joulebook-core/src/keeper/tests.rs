@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     fault::Fault,
-    ledger::{Account, Auditor, Reason, RequestId, settle::Rho},
+    ledger::{Account, Auditor, Phase, Reason, RequestId, settle::Rho},
     measurement::Method,
     receipt::TokenSource,
 };
@@ -145,7 +145,6 @@ fn the_cap_spreads_the_prompt_over_the_time_so_far_and_news_corrects_it() {
     assert!(desk.keeper.counts().corrections > 0);
     assert_eq!(desk.balance(Account::Suspense), 0);
 }
-use crate::ledger::Phase;
 
 #[test]
 fn the_final_usage_rescales_what_was_counted() {
@@ -289,6 +288,20 @@ fn a_request_that_is_known_to_be_queued_weighs_nothing_and_holds_nobody_up() {
     desk.tick(1000);
     assert_eq!(desk.keeper.receipt(1, Desk::at(110)).unwrap().joules, Some(1.0));
     assert_eq!(desk.balance(Account::Request(RequestId(2), Phase::Prefill)), 0);
+}
+
+#[test]
+fn tokens_from_before_the_first_tick_weigh_in_none() {
+    let mut desk = Desk::new(Settings::default());
+    desk.keeper.open(Desk::at(0), opening(1, &[0])).unwrap();
+    desk.keeper.tokens(1, Desk::at(20), 1);
+    desk.tick(1000);
+    desk.keeper.open(START - 5 * MS, opening(2, &[0])).unwrap();
+    desk.keeper.tokens(2, START - 4 * MS, 99);
+    desk.tick(1000);
+    // The first tick is the first one's alone; in the second nobody wrote.
+    assert_eq!(desk.balance(Account::Request(RequestId(1), Phase::Decode)), 1_500_000);
+    assert_eq!(desk.balance(Account::Request(RequestId(2), Phase::Decode)), 500_000);
 }
 
 #[test]

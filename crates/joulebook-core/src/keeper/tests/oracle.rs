@@ -393,7 +393,7 @@ impl Played {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(3000))]
+    #![proptest_config(ProptestConfig::with_cases(6000))]
 
     #[test]
     fn the_books_come_out_where_somebody_who_knew_all_would(
