@@ -90,6 +90,11 @@ impl Series {
         self.fine.pushed()
     }
 
+    /// Point number `number`, unless it is gone from the fine ring or not there yet.
+    pub fn point(&self, number: u64) -> Option<Point> {
+        self.fine.get(number)
+    }
+
     /// The newest point at or before `at_ns`, from the coarse ring where the fine one is too short.
     pub fn at_or_before(&self, at_ns: u64) -> Option<Point> {
         match self.fine.at_or_before(at_ns) {

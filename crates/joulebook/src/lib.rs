@@ -10,6 +10,7 @@
 //! clock and a ring in memory; only a card's own recorder thread talks to the driver.
 
 pub mod amd;
+pub mod books;
 mod card;
 pub mod clock;
 mod deadline;

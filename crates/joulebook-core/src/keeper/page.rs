@@ -68,12 +68,25 @@ pub struct Weighed {
 /// What a tick weighs in all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
-    pub charged: u128,
-    pub weighted: u128,
-    pub emitted: u128,
-    pub resident: u128,
-    pub open: u128,
+    pub charged: u64,
+    pub weighted: u64,
+    pub emitted: u64,
+    pub resident: u64,
+    pub open: u64,
     pub heads: u64,
+    parts: Parts,
+}
+
+/// What a seat's weight is multiplied by to get its part of the tick: a division a tick, and none a
+/// seat. Zero where there is no such weight.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    charged: f64,
+    weighted: f64,
+    emitted: f64,
+    resident: f64,
+    open: f64,
+    head: f64,
 }
 
 /// A seat's figures in one tick.
@@ -205,14 +218,31 @@ impl Tally {
 impl Sums {
     /// Adds a seat's weights.
     pub fn add(&mut self, weighed: &Weighed) {
-        let add = |sum: &mut u128, part: u64| *sum = sum.saturating_add(part.into());
-        add(&mut self.charged, weighed.prefill);
-        add(&mut self.charged, weighed.decode);
-        add(&mut self.weighted, weighed.weighted);
-        add(&mut self.emitted, weighed.weight.emitted);
-        add(&mut self.resident, weighed.weight.resident_ns);
-        add(&mut self.open, weighed.weight.open_ns);
+        let weight = &weighed.weight;
+        self.weighted = self.weighted.saturating_add(weighed.weighted);
+        self.emitted = self.emitted.saturating_add(weight.emitted);
+        self.resident = self.resident.saturating_add(weight.resident_ns);
+        self.open = self.open.saturating_add(weight.open_ns);
         self.heads = self.heads.saturating_add(u64::from(weighed.live));
+        self.charge(weighed);
+    }
+
+    /// Adds what a seat weighs under the rule that is charged.
+    pub fn charge(&mut self, weighed: &Weighed) {
+        self.charged = self.charged.saturating_add(weighed.prefill).saturating_add(weighed.decode);
+    }
+
+    /// Everybody has been added.
+    pub fn close(&mut self) {
+        let part = |whole: u64| if whole == 0 { 0.0 } else { 1.0 / whole as f64 };
+        self.parts = Parts {
+            charged: part(self.charged),
+            weighted: part(self.weighted),
+            emitted: part(self.emitted),
+            resident: part(self.resident),
+            open: part(self.open),
+            head: part(self.heads),
+        };
     }
 
     /// A seat's figures when `amount_uj` is split.
@@ -222,24 +252,29 @@ impl Sums {
         }
         let amount = amount_uj as f64;
         let weight = &weighed.weight;
-        let share = |part: u64, whole: u128| part as f64 / whole as f64;
-        let time = match (self.resident, self.open) {
-            (0, 0) => 1.0 / self.heads.max(1) as f64,
-            (0, open) => share(weight.open_ns, open),
-            (resident, _) => share(weight.resident_ns, resident),
+        let time = if self.resident > 0 {
+            weight.resident_ns as f64 * self.parts.resident
+        } else {
+            self.idle(weighed)
         };
-        let or_time = |part, whole| if whole == 0 { time } else { share(part, whole) };
-        let rules =
-            [time, or_time(weight.emitted, self.emitted), or_time(weighed.weighted, self.weighted)];
-        let part = or_time(weighed.prefill.saturating_add(weighed.decode), self.charged);
+        let or_time = |weight: u64, whole: u64, part: f64| {
+            if whole == 0 { time } else { weight as f64 * part }
+        };
+        let rules = [
+            time,
+            or_time(weight.emitted, self.emitted, self.parts.emitted),
+            or_time(weighed.weighted, self.weighted, self.parts.weighted),
+        ];
+        let charged = weighed.prefill.saturating_add(weighed.decode);
+        let part = or_time(charged, self.charged, self.parts.charged);
         Figures { rules_uj: rules.map(|share| (share * amount) as f32), part: part as f32 }
     }
 
     /// A seat's share of idle: by the time it was open.
     pub fn idle(&self, weighed: &Weighed) -> f64 {
         match self.open {
-            0 => 1.0 / self.heads.max(1) as f64,
-            open => weighed.weight.open_ns as f64 / open as f64,
+            0 => self.parts.head,
+            _ => weighed.weight.open_ns as f64 * self.parts.open,
         }
     }
 }

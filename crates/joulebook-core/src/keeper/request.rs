@@ -133,13 +133,18 @@ impl Window {
     /// The part of `amount` that falls here when it is spread evenly from `from_ns` to `to_ns`. All
     /// of it, where that is no time, if the end lies here.
     fn portion(self, amount: u64, from_ns: u64, to_ns: u64) -> u64 {
-        let length = u128::from(to_ns.saturating_sub(from_ns));
-        let inside = u128::from(amount).saturating_mul(self.overlap_ns(from_ns, to_ns).into());
-        match inside.checked_div(length) {
-            Some(part) => u64::try_from(part).unwrap_or(u64::MAX),
-            None if self.has(to_ns) => amount,
-            None => 0,
+        let length_ns = to_ns.saturating_sub(from_ns);
+        if length_ns == 0 {
+            return if self.has(to_ns) { amount } else { 0 };
         }
+        let inside_ns = self.overlap_ns(from_ns, to_ns);
+        // Most that is in flight is writing, and its prompt lies elsewhere; or all of it is here.
+        if inside_ns == 0 || inside_ns == length_ns {
+            return if inside_ns == 0 { 0 } else { amount };
+        }
+        let inside = u128::from(amount).saturating_mul(inside_ns.into());
+        let part = inside.checked_div(length_ns.into()).unwrap_or(0);
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 }
 
@@ -318,11 +323,14 @@ impl Request {
             weight.decode = window.portion(spread.saturating_mul(TOKEN), read_ns, end_ns);
         } else {
             let (stands_for, counted) = self.scale();
-            let scaled = u128::from(tokens)
-                .saturating_mul(TOKEN.into())
-                .saturating_mul(stands_for.into())
-                .checked_div(counted.into());
-            weight.decode = scaled.and_then(|it| u64::try_from(it).ok()).unwrap_or(u64::MAX);
+            let plain = u64::from(tokens).saturating_mul(TOKEN);
+            weight.decode = if stands_for == counted {
+                plain
+            } else {
+                let scaled = u128::from(plain).saturating_mul(stands_for.into());
+                let scaled = scaled.checked_div(counted.into()).unwrap_or(0);
+                u64::try_from(scaled).unwrap_or(u64::MAX)
+            };
         }
         weight.prefill = window.portion(prompt, start_ns, read_ns);
         let first_here = self.first_is_free && self.first_ns.is_some_and(|at| window.has(at));

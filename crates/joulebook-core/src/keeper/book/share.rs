@@ -71,14 +71,14 @@ impl Scratch {
             };
             self.sums.add(weighed);
         }
-        self.fall_back();
+        if self.sums.charged == 0 {
+            self.fall_back();
+        }
+        self.sums.close();
     }
 
     /// Nobody weighs anything: by time, and where there was none by heads.
     fn fall_back(&mut self) {
-        if self.sums.charged > 0 {
-            return;
-        }
         let (resident, open) = (self.sums.resident, self.sums.open);
         for weighed in &mut self.weighed {
             weighed.decode = match (resident, open) {
@@ -86,7 +86,7 @@ impl Scratch {
                 (0, _) => weighed.weight.open_ns,
                 _ => weighed.weight.resident_ns,
             };
-            self.sums.charged = self.sums.charged.saturating_add(weighed.decode.into());
+            self.sums.charge(weighed);
         }
     }
 

@@ -76,6 +76,8 @@ pub struct Played {
     ticks: [Ticks; 2],
     pub counted: [i128; 2],
     pub now: u64,
+    /// Requests may be abandoned; the books then close them when the oracle does not know.
+    abandons: bool,
 }
 
 impl Known {
@@ -145,7 +147,7 @@ impl Known {
 }
 
 /// Plays it, then closes everything and lets all of it settle.
-pub fn play(settings: Settings, happenings: &[Happening]) -> Played {
+pub fn play(settings: Settings, happenings: &[Happening], abandons: bool) -> Played {
     let cards = [facts("a", 0), facts("b", 30)];
     let keeper = Keeper::new(Settings { journal: true, ..settings }, cards);
     let mut played = Played {
@@ -156,6 +158,7 @@ pub fn play(settings: Settings, happenings: &[Happening]) -> Played {
         ticks: [Ticks::new(), Ticks::new()],
         counted: [0; 2],
         now: START,
+        abandons,
     };
     let mut edges = [START; 2];
     for (number, happening) in happenings.iter().enumerate() {
@@ -170,11 +173,11 @@ pub fn play(settings: Settings, happenings: &[Happening]) -> Played {
         played.keeper.close(id, played.now, Status::Cancelled, Usage::default());
         played.known.get_mut(&id).unwrap().ended = Some(played.now);
     }
-    for card in 0..2 {
+    for (card, edge) in edges.iter_mut().enumerate() {
         for _ in 0..2 {
             played.now += 100 * MS;
-            played.publish(card, edges[card], 1_000_000, Others::Nobody, Some(0), false);
-            edges[card] = played.now;
+            played.publish(card, *edge, 1_000_000, Others::Nobody, Some(0), false);
+            *edge = played.now;
         }
     }
     played.now += 20 * MS;
@@ -288,8 +291,11 @@ impl Played {
                     self.keeper.close(id, known.last, status, usage);
                 }
             }
-            // An account that is closed by the books is looked at in other tests.
-            What::Abandon { .. } => {}
+            What::Abandon { who } => {
+                if let Some(id) = pick(*who).filter(|_| self.abandons) {
+                    self.keeper.abandon(id, late, Usage::default());
+                }
+            }
             What::Publish { card, counted_mj, others, floor_w, unplaced } => {
                 let card = usize::from(*card);
                 let others = match others {
@@ -325,8 +331,7 @@ impl Played {
 
     /// Each request's part of each tick, against the oracle.
     pub fn against_the_oracle(&self) {
-        let lag = [0, 30 * MS];
-        for card in 0..2 {
+        for (card, lag) in [0, 30 * MS].into_iter().enumerate() {
             let mut given: BTreeMap<u64, BTreeMap<u64, i64>> = BTreeMap::new();
             let lines =
                 self.lines.iter().filter(|(of, line)| *of == card && line.reason != Reason::Post);
@@ -339,7 +344,7 @@ impl Played {
                 }
             }
             for (end, given) in given {
-                let (from, to) = (self.ticks[card][&end] - lag[card], end - lag[card]);
+                let (from, to) = (self.ticks[card][&end] - lag, end - lag);
                 let present = |it: &&Known| {
                     let ended = it.ended.unwrap();
                     it.cards.contains(&card)
@@ -395,7 +400,7 @@ proptest! {
         happenings in proptest::collection::vec(happening(), 1..120),
     ) {
         let settings = Settings { wait_ns: 300 * MS, ..Settings::default() };
-        let played = play(settings, &happenings);
+        let played = play(settings, &happenings, false);
         played.audit();
         played.against_the_oracle();
         prop_assert_eq!(played.receipts.len(), played.known.len());
@@ -418,11 +423,12 @@ proptest! {
             wait_ns: 200 * MS,
             correct_ns: correct_ms * MS,
             give_up_ns: give_up_ms * MS,
+            abandon_after_ns: give_up_ms * MS,
             most_open: 5,
             most_seats: seats,
             most_ended: ended,
             ..Settings::default()
         };
-        play(settings, &happenings).audit();
+        play(settings, &happenings, true).audit();
     }
 }

@@ -1,0 +1,196 @@
+//! Many tickets at once: the sum of what they and all other accounts hold is what the register
+//! counted.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use joulebook::{
+    Meter, Method, Node,
+    books::{Books, JournalFile, Labels, Line, Phases, Receipt, Settings, Status, Usage},
+    core::ledger::Auditor,
+};
+
+use crate::bench::{Bench, REST_W, block_on, eventually};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A journal in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn audited(journal: &[u8]) -> Auditor {
+    let mut auditor = Auditor::new();
+    for line in journal.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let line: Line = serde_json::from_slice(line).unwrap();
+        auditor.next(&line.transaction).unwrap();
+    }
+    auditor
+}
+
+fn usage(prompt: u64, completion: u64) -> Usage {
+    Usage { prompt: Some(prompt), completion: Some(completion), ..Usage::default() }
+}
+
+/// What one request does: read, write `tokens`, end.
+fn works(books: &Books, number: u64) -> Receipt {
+    let labels = Labels { model: Some("m"), queued: true, ..Labels::default() };
+    thread::sleep(Duration::from_millis(number * 13 % 200));
+    let mut ticket = books.open(&labels);
+    ticket.prompt(100 + number * 10, Some(0));
+    thread::sleep(Duration::from_millis(20));
+    ticket.admitted();
+    thread::sleep(Duration::from_millis(30 + number % 7 * 10));
+    let tokens = 20 + number * 5;
+    for _ in 0..tokens {
+        ticket.tokens(1);
+        thread::sleep(Duration::from_millis(8));
+    }
+    ticket.mark("written");
+    ticket.close(usage(100 + number * 10, tokens)).settle(LONG)
+}
+
+#[test]
+fn twenty_at_once_are_charged_what_the_register_counted() {
+    let bench = Bench::new();
+    let journal = Memory::default();
+    let sink: Option<Box<dyn Write + Send>> = Some(Box::new(journal.clone()));
+    let books = Books::of(&bench.meter(), Settings { journal: sink, ..Settings::default() });
+    let books = books.unwrap();
+    bench.draws(500.0);
+    let receipts: Vec<Receipt> = thread::scope(|scope| {
+        let all: Vec<_> = (0..20)
+            .map(|number| {
+                scope.spawn({
+                    let books = books.clone();
+                    move || works(&books, number)
+                })
+            })
+            .collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    bench.draws(REST_W);
+    bench.pass(5);
+    let balance = books.trial_balance().unwrap();
+    let card = &balance.cards[0];
+    assert_eq!(card.imbalance_uj, 0);
+    let charged: f64 = receipts.iter().map(|receipt| receipt.joules.unwrap()).sum();
+    assert!((charged - card.requests_joules).abs() < 1e-6, "{charged} J, {card:?}");
+    let sum = card.requests_joules
+        + card.idle_off_joules
+        + card.idle_resident_joules
+        + card.unattributed_joules
+        + card.gap_joules
+        + card.suspense_joules;
+    assert!((sum - card.counted_joules).abs() < 1e-6, "{card:?}");
+    for receipt in &receipts {
+        assert_eq!((receipt.method, receipt.settled), (Method::Sampled, true), "{receipt:?}");
+        assert_eq!((receipt.status, receipt.error), (Status::Done, None));
+        assert!(receipt.coverage > 0.999 && !receipt.coarse, "{receipt:?}");
+        assert!(receipt.bound_joules.unwrap() > 0.0 && receipt.ttft_seconds.unwrap() >= 0.05);
+        assert!(receipt.model_low.unwrap() <= receipt.joules.unwrap() * 1.000_001);
+        assert!(receipt.model_high.unwrap() >= receipt.joules.unwrap() * 0.999_999);
+        assert_eq!((receipt.backend, receipt.marks.len()), ("simulated", 1));
+        let parts = receipt.prefill_joules.unwrap() + receipt.decode_joules.unwrap();
+        assert!((parts - receipt.joules.unwrap()).abs() < 1e-9);
+    }
+    // More tokens and a longer prompt of the same kind cost more.
+    assert!(receipts[19].joules > receipts[0].joules, "{receipts:?}");
+    books.close();
+    let auditor = audited(&journal.0.lock().unwrap());
+    assert!((auditor.ledger().counted_uj() as f64 / 1e6 - card.counted_joules).abs() < 50.0);
+    assert!(auditor.transactions() > 50);
+}
+
+#[test]
+fn a_dropped_ticket_is_cancelled_and_charged() {
+    let bench = Bench::new();
+    let books = Books::of(&bench.meter(), Settings::default()).unwrap();
+    bench.draws(400.0);
+    let mut ticket = books.open(&Labels::default());
+    let id = ticket.id().unwrap();
+    ticket.tokens(5);
+    thread::sleep(Duration::from_millis(150));
+    drop(ticket);
+    eventually(|| books.receipt(id).is_some_and(|receipt| receipt.settled));
+    let receipt = books.receipt(id).unwrap();
+    assert_eq!((receipt.status, receipt.tokens.completion), (Status::Cancelled, Some(5)));
+    // 330 W above rest for 150 ms and more; the register steps each 20 ms.
+    assert!(receipt.joules.unwrap() > 40.0, "{receipt:?}");
+}
+
+#[test]
+fn a_receipt_is_given_at_once_and_then_awaited() {
+    let bench = Bench::new();
+    let books = Books::of(&bench.meter(), Settings::default()).unwrap();
+    bench.draws(400.0);
+    let mut ticket = books.open(&Labels { caller: Some("somebody"), ..Labels::default() });
+    ticket.tokens(1);
+    bench.pass(4);
+    assert!(ticket.so_far().now().joules.unwrap() > 0.0);
+    let pending = ticket.close(usage(10, 1));
+    let now = pending.now();
+    assert!(now.joules.is_some() && now.seconds > 0.0, "{now:?}");
+    let settled = block_on(pending);
+    assert!(settled.settled && settled.joules >= now.joules, "{now:?} {settled:?}");
+    assert_eq!(settled.labels.caller.as_deref(), Some("somebody"));
+}
+
+#[test]
+fn several_cards_add_up_each_by_its_part_of_the_work() {
+    let (first, second) = (Bench::new(), Bench::new());
+    let node = Node { idle: joulebook::Idle::Each(vec![REST_W, REST_W]), ..Node::default() };
+    let cards = vec![Arc::clone(&first.card), Arc::clone(&second.card)];
+    let meter = Meter::of_cards(&node, cards);
+    let books = Books::of(&meter, Settings::default()).unwrap();
+    first.draws(400.0);
+    second.draws(200.0);
+    let mut both = books.open(&Labels::default());
+    let mut one = books.open(&Labels { cards: &[(1, Phases::Decode)], ..Labels::default() });
+    for _ in 0..20 {
+        both.tokens(1);
+        one.tokens(1);
+        thread::sleep(Duration::from_millis(10));
+    }
+    let (both, one) = (both.close(usage(0, 20)), one.close(usage(0, 20)));
+    let (both, one) = (both.settle(LONG), one.settle(LONG));
+    assert_eq!((both.cards.len(), one.cards.len()), (2, 1));
+    assert!(both.joules.unwrap() > 2.5 * one.joules.unwrap(), "{both:?} {one:?}");
+    let balance = books.trial_balance().unwrap();
+    assert!(balance.balances());
+    let charged: f64 = balance.cards.iter().map(|card| card.requests_joules).sum();
+    assert!((charged - both.joules.unwrap() - one.joules.unwrap()).abs() < 1e-6);
+}
+
+#[test]
+fn a_journal_in_a_file_stands_when_the_books_are_closed() {
+    let bench = Bench::new();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    for _ in 0..2 {
+        let file: Box<dyn Write + Send> = Box::new(JournalFile::append(&path).unwrap());
+        let settings = Settings { journal: Some(file), ..Settings::default() };
+        let books = Books::of(&bench.meter(), settings).unwrap();
+        let mut ticket = books.open(&Labels::default());
+        ticket.tokens(3);
+        bench.pass(5);
+        let _ = ticket.close(usage(1, 3)).settle(LONG);
+        books.close();
+        audited(&std::fs::read(&path).unwrap());
+        std::fs::rename(&path, folder.path().join("before.jsonl")).unwrap();
+    }
+}
