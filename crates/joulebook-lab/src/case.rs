@@ -8,6 +8,7 @@
 //! here can read is said to be unsupported and does not pass.
 
 mod amd;
+mod books;
 mod compare;
 mod counter;
 mod field;
@@ -101,6 +102,8 @@ impl Case {
 fn answer(input: &Value) -> Result<Answer, Refused> {
     match field::text(input, "kind")? {
         "samples" => samples::answer(input),
+        "samples_multi" => samples::several(input),
+        "ledger" | "ledger_audit" | "ticks" => books::answer(input),
         "counter" => counter::answer(input),
         "counters" | "probe" | "two_sources" => sources::answer(input),
         "cell_table" => samples::cells(input),

@@ -4,6 +4,7 @@ use joulebook::{
     core::{
         Fault, Flags,
         estimate::{self, Curve, Edges, Estimated, Missing, Span},
+        grade,
         ring::Point,
     },
     reader::{Backend, Scope, Value as Shown},
@@ -56,6 +57,24 @@ pub(super) fn answer(input: &Value) -> Result<Answer, Refused> {
     answer.insert("unmeasured_s".into(), json!(unmeasured_s(&points)));
     answer.insert("idle_w".into(), json!(idle_w));
     Ok(answer)
+}
+
+/// A window on several cards, each read at times of its own: every one integrated on those, then
+/// added.
+pub(super) fn several(input: &Value) -> Result<Answer, Refused> {
+    let window = span(input, "window").ok_or_else(|| refused("window"))?;
+    let unit = cell::unit("W").ok_or(Refused::Unsupported)?;
+    let fields = input.as_object().ok_or_else(|| refused("input"))?;
+    let mut parts = Vec::new();
+    for (_, readings) in fields.iter().filter(|(name, of)| *name != "window" && of.is_array()) {
+        let readings = readings::of(readings, window.close_ns as f64 / 1e9)?;
+        let track = played(&readings, unit, None, None)?;
+        let missing = |fault| Err(Missing::of(fault));
+        parts.push(track.map_or_else(missing, |track| window_of(&track, window)));
+    }
+    let idle_w = maybe(input, "idle_w").map(|watts| watts * parts.len() as f64);
+    let context = measured::context(window, idle_w, Backend::Replay.word());
+    Ok(measured::answer(&grade::combine(&parts), &context, input))
 }
 
 /// Cells that hold no number, each by itself.
