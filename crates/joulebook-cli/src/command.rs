@@ -6,6 +6,7 @@ use clap::Subcommand;
 
 use crate::context::Context;
 
+mod audit;
 mod config;
 mod demo;
 mod idle;
@@ -26,6 +27,8 @@ pub enum Command {
     Run(run::Arguments),
     /// Measure windows in a recording of nvidia-smi
     Read(read::Arguments),
+    /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
+    Audit(audit::Arguments),
     /// Show where things are kept, what is known of each card, and what was set how
     Config(config::Arguments),
 }
@@ -39,6 +42,7 @@ impl Command {
             Self::Idle(arguments) => idle::run(&arguments, context),
             Self::Run(arguments) => run::run(&arguments, context),
             Self::Read(arguments) => read::run(arguments),
+            Self::Audit(arguments) => audit::run(&arguments),
             Self::Config(arguments) => config::run(&arguments, context),
         }
     }

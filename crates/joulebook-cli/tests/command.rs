@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod command {
+    mod audit;
     mod bench;
     mod config;
     mod idle;

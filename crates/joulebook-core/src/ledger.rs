@@ -22,7 +22,7 @@ use std::{
 };
 
 pub use account::{Account, Phase, RequestId, TenantId};
-pub use audit::{AuditError, Auditor, Line};
+pub use audit::{AuditError, Auditor};
 pub(crate) use numbers::Numbers;
 use serde::{Deserialize, Serialize};
 

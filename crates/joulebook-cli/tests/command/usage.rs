@@ -70,7 +70,7 @@ fn a_broken_driver_library_is_named() {
 fn help_is_help_and_no_error() {
     let said = Bench::without_cards().say(["--help"]);
     assert_eq!(said.code, Some(0));
-    for command in ["demo", "probe", "idle", "run", "read", "config"] {
+    for command in ["demo", "probe", "idle", "run", "read", "audit", "config"] {
         assert!(said.out.contains(command), "{command}: {}", said.out);
     }
     assert!(!said.out.contains('\u{1b}'), "no colours where no terminal is");

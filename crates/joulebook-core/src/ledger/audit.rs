@@ -8,19 +8,7 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Account, Entry, Ledger, Reason, Refused, Transaction};
-
-/// A line of a journal: a transaction, and whose book it is of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Line {
-    /// The card, by its UUID.
-    pub card: String,
-    /// What was booked.
-    pub transaction: Transaction,
-}
 
 /// The first thing in a journal that breaks the law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

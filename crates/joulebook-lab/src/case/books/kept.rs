@@ -6,17 +6,20 @@
 
 use std::collections::BTreeMap;
 
-use joulebook::core::{
-    Flags, Power, Source,
-    answer::Answer,
-    estimate::Span,
-    idle::{self, Quiet},
-    keeper::{CardFacts, Counts, Keeper, Opening, Payer, Phases, Publish, Settings},
-    ledger::{
-        Account, Auditor, Ledger, Line,
-        settle::{Others, Rest, Rho, Tick},
+use joulebook::{
+    books::Line,
+    core::{
+        Flags, Power, Source,
+        answer::Answer,
+        estimate::Span,
+        idle::{self, Quiet},
+        keeper::{CardFacts, Counts, Keeper, Opening, Payer, Phases, Publish, Settings},
+        ledger::{
+            Account, Auditor, Ledger, Transaction,
+            settle::{Others, Rest, Rho, Tick},
+        },
+        receipt::{Labels, Receipt, Status, TokenSource, Usage},
     },
-    receipt::{Labels, Receipt, Status, TokenSource, Usage},
 };
 
 use super::super::field::Refused;
@@ -170,10 +173,7 @@ impl Kept {
 }
 
 /// The books, read from their journal: as text, one line a transaction.
-fn audited(
-    cards: &[Card],
-    journal: &[(usize, joulebook::core::ledger::Transaction)],
-) -> Result<Vec<Ledger>, Refused> {
+fn audited(cards: &[Card], journal: &[(usize, Transaction)]) -> Result<Vec<Ledger>, Refused> {
     let broken = |error: String| Refused::Books(error);
     let mut auditors: BTreeMap<&str, Auditor> =
         cards.iter().map(|card| (card.name.as_str(), Auditor::new())).collect();
