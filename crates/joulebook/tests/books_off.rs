@@ -49,7 +49,7 @@ fn life(books: &Books) -> (u64, u64) {
         ticket.tokens(1);
         ticket.tokens(3);
         ticket.mark("written");
-        let _ = ticket.close(Usage::default());
+        drop(ticket.close(Usage::default()));
         drop(books.open(&Labels::default()));
     }
     let after = (ALLOCATIONS.load(Ordering::Relaxed), LOOKS.load(Ordering::Relaxed));
