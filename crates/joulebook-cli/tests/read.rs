@@ -170,3 +170,97 @@ fn the_first_burst_of_the_a100_reads_3_2_j_and_may_be_the_meters_10_j() {
     let whole = object["cards"][0]["gross_joules"].as_f64().unwrap();
     assert!((whole - 1308.797).abs() < 0.001, "{whole}");
 }
+
+fn made_up(name: &str) -> String {
+    format!("testdata/recordings/{name}")
+}
+
+#[test]
+fn several_logs_stand_apart_and_are_added_only_where_their_cards_are_told_apart() {
+    let (code, page, error) = read(&[&made_up("loop.csv"), &made_up("plain.csv")]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    for words in [
+        "loop.csv: logger CSV, 27 rows, 5.200 s, 3 cards",
+        "all cards  3120.000 J gross",
+        "plain.csv: logger CSV, 200 rows, 1.990 s, 1 card",
+        "no sum over the 2 logs: card 0 of testdata/recordings/loop.csv has no UUID",
+    ] {
+        assert!(page.contains(words), "`{words}` is not in\n{page}");
+    }
+    // Cards with UUIDs of their own: one is the DCGM scrape's, one the XML's.
+    let logs = [made_up("scrapes.prom"), made_up("nvidia-smi.xml")];
+    let object = json(&[&logs[0], &logs[1], "--idle", "50,60"]);
+    assert_eq!(object["logs"].as_array().unwrap().len(), 2);
+    let figure = |name: &str| object["sum"][name].as_f64().unwrap();
+    assert!((figure("gross_joules") - 20_905.0).abs() < 1e-3);
+    assert!((figure("joules") - (20_905.0 - 50.0 * 50.0 - 60.0 * 4.0)).abs() < 1e-3);
+    let twice = json(&[&logs[0], &logs[0]]);
+    assert!(twice["sum"].is_null());
+    assert!(twice["no_sum_because"].as_str().unwrap().contains("in another log too"));
+    let (code, _, error) = read(&[&logs[0], &logs[1], "--idle", "50"]);
+    assert!(code == 2 && error.contains("1 idle floors for 2 cards in 2 logs"), "{error}");
+}
+
+#[test]
+fn windows_of_the_log_itself_are_shown_until_others_are_asked_for() {
+    let object = json(&[&made_up("wall.spl.txt")]);
+    let names: Vec<&str> = object["windows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["ranging", "testing"]);
+    let stamps = ["--from", "01-15-2024 10:00:02.776", "--to", "01-15-2024 10:00:06.776"];
+    let object = json(&[&[made_up("wall.spl.txt").as_str()], stamps.as_slice()].concat());
+    assert_eq!(object["windows"].as_array().unwrap().len(), 1);
+    assert!((object["windows"][0]["gross_joules"].as_f64().unwrap() - 9600.0).abs() < 1.0);
+}
+
+#[test]
+fn a_file_of_requests_is_marks_and_no_log() {
+    let (log, requests) = (made_up("day.csv"), made_up("day.requests.csv"));
+    let (code, _, error) = read(&[&requests]);
+    assert!(code == 2 && error.contains("day.requests.csv:1: this is no log of power"), "{error}");
+    let object = json(&[&log, "--marks", &requests, "--idle", "61"]);
+    let methods: Vec<&str> = object["windows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["method"].as_str().unwrap())
+        .collect();
+    assert_eq!(methods, ["unknown", "sampled", "sampled"]);
+    let words =
+        object["warnings"].as_array().unwrap().iter().map(|it| it["word"].as_str().unwrap());
+    assert!(
+        words.clone().any(|word| word == "window_uncertain"),
+        "{:?}",
+        words.collect::<Vec<_>>()
+    );
+    let (log, requests) = (made_up("rocm-loop.csv"), made_up("rocm-loop.requests.csv"));
+    let object = json(&[&log, "--marks", &requests, "--idle", "150,151"]);
+    for window in object["windows"].as_array().unwrap() {
+        assert_eq!(window["method"], "unknown");
+        assert!(window["joules"].is_null());
+        assert_eq!(window["cards"][0]["error"], "window_below_resolution");
+    }
+}
+
+#[test]
+fn the_format_and_the_columns_may_be_given() {
+    let log = made_up("misnamed.csv");
+    let columns =
+        "timestamp,index,utilization.gpu,memory.used,memory.total,power.draw,temperature.gpu";
+    let object = json(&[&log, "--columns", columns]);
+    let words: Vec<&str> = object["warnings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|warning| warning["word"].as_str().unwrap())
+        .collect();
+    assert!(!words.contains(&"header_misnamed") && words.contains(&"cut_tick"), "{words:?}");
+    let (code, _, error) = read(&[&log, "--format", "pmt"]);
+    assert_eq!(code, 2, "{error}");
+    let (code, _, error) = read(&[&log, "--format", "csv"]);
+    assert!(code == 2 && error.contains("`csv` is no format that is read"), "{error}");
+}

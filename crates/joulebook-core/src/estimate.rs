@@ -18,7 +18,7 @@ mod gauge;
 
 pub use alone::{Neighbours, alone, is_pinned};
 pub use curve::{Curve, Edge};
-pub use gauge::{gauge, settles_after_s};
+pub use gauge::{Edges, gauge, settles_after_s};
 use serde::{Deserialize, Serialize};
 
 use crate::{estimate::curve::Publish, fault::Fault, flags::Flags, ring::Point};

@@ -375,7 +375,7 @@ fn readings(gap_ms: u64, readings: impl IntoIterator<Item = (u64, f64)>) -> Vec<
 fn a_failed_poll_is_bridged_and_no_sample() {
     let points = readings(1000, [(0, 100.0), (1000, 100.0), (3000, 100.0), (4000, 100.0)]);
     let facts = facts();
-    let estimate = gauge(&Curve::new(&points, &facts), span(0, 4000), 1.0, false).unwrap();
+    let estimate = gauge(&Curve::new(&points, &facts), span(0, 4000), 1.0, Edges::Plain).unwrap();
     assert_eq!((estimate.gross_j, estimate.samples), (400.0, 4));
     assert_eq!(estimate.bridged_j, 0.0, "a hole of one poll is no news");
 }
@@ -386,10 +386,10 @@ fn polls_that_repeat_a_value_are_no_updates() {
     let points = readings(1, (0..1000).map(watts));
     let facts = facts();
     let curve = Curve::new(&points, &facts);
-    let estimate = gauge(&curve, span(0, 1000), 0.5, true).unwrap();
+    let estimate = gauge(&curve, span(0, 1000), 0.5, Edges::Held).unwrap();
     assert!((estimate.gross_j - 150.0).abs() < 1.0, "{estimate:?}");
     assert_eq!(estimate.samples, 2);
-    assert_eq!(gauge(&curve, span(0, 1000), 0.1, true).unwrap().samples, 2, "seen to stand");
+    assert_eq!(gauge(&curve, span(0, 1000), 0.1, Edges::Held).unwrap().samples, 2, "seen to stand");
     assert!(estimate.flags.contains(Flags::WINDOW_ASSUMED));
 }
 
@@ -397,14 +397,14 @@ fn polls_that_repeat_a_value_are_no_updates() {
 fn a_longer_hole_is_bridged_and_said() {
     let points = readings(1000, [(0, 100.0), (1000, 100.0), (11_000, 300.0), (12_000, 300.0)]);
     let facts = Facts { averaging_s: Some(1.0), ..facts() };
-    let estimate = gauge(&Curve::new(&points, &facts), span(0, 12_000), 1.0, false).unwrap();
+    let estimate = gauge(&Curve::new(&points, &facts), span(0, 12_000), 1.0, Edges::Plain).unwrap();
     assert_eq!((estimate.gross_j, estimate.bridged_j), (2400.0, 2000.0));
     assert!(estimate.flags.contains(Flags::BRIDGED));
     // Nine of the ten seconds were seen by no reading.
     let unseen_j = 9.0 * (770.0 - 200.0);
     assert!((estimate.bound_j - unseen_j - 1.5 * 700.0).abs() < 1e-6, "{estimate:?}");
     let gap = readings(1000, [(0, 100.0), (1000, 100.0), (61_000, 300.0), (62_000, 300.0)]);
-    let missing = gauge(&Curve::new(&gap, &facts), span(0, 62_000), 1.0, false).unwrap_err();
+    let missing = gauge(&Curve::new(&gap, &facts), span(0, 62_000), 1.0, Edges::Plain).unwrap_err();
     assert_eq!((missing.fault, missing.lower_bound_j), (Fault::Gap, Some(400.0)));
 }
 
@@ -413,12 +413,12 @@ fn a_gauge_does_not_measure_below_its_averaging() {
     let points = readings(100, (0..50).map(|poll| (poll * 100, 120.0)));
     let facts = Facts { averaging_s: Some(1.0), ..facts() };
     let curve = Curve::new(&points, &facts);
-    let missing = gauge(&curve, span(1000, 1999), 0.1, false).unwrap_err();
+    let missing = gauge(&curve, span(1000, 1999), 0.1, Edges::Plain).unwrap_err();
     assert_eq!(missing.fault, Fault::WindowBelowResolution);
     assert!((missing.seen.unwrap().gross_j - 120.0 * 0.999).abs() < 1e-6);
-    assert!(gauge(&curve, span(1000, 2000), 0.1, false).is_ok());
+    assert!(gauge(&curve, span(1000, 2000), 0.1, Edges::Plain).is_ok());
     // The same word where no reading reaches back to the opening.
-    let missing = gauge(&Curve::new(&points[12..], &facts), span(1000, 1999), 0.1, false);
+    let missing = gauge(&Curve::new(&points[12..], &facts), span(1000, 1999), 0.1, Edges::Plain);
     assert_eq!(missing.unwrap_err().fault, Fault::WindowBelowResolution);
 }
 
@@ -438,7 +438,9 @@ fn a_known_average_stands_for_its_middle() {
     let facts = Facts { averaging_s: Some(1.0), ..facts() };
     assert!((settles_after_s(&facts, 0.01) - 0.505).abs() < 1e-12);
     let asked = span(3000, 5000);
-    let read = |points: &[Point]| gauge(&Curve::new(points, &facts), asked, 0.01, false).unwrap();
+    let laid =
+        |points: &[Point], edges| gauge(&Curve::new(points, &facts), asked, 0.01, edges).unwrap();
+    let read = |points: &[Point]| laid(points, Edges::Centred);
     // As long as its readings do not go on for half a second the edges are read where they stand.
     let early = read(&averaged(400.0, 100.0, 5500));
     let settled = read(&averaged(400.0, 100.0, 5510));
@@ -446,6 +448,7 @@ fn a_known_average_stands_for_its_middle() {
     assert!((early.bound_j - 0.51 * facts.swing_w()).abs() < 1e-9, "{early:?}");
     assert!((settled.gross_j - (800.0 - 75.0)).abs() < 3.1, "{settled:?}");
     assert!((settled.bound_j - 0.26 * facts.swing_w()).abs() < 1e-9, "{settled:?}");
+    assert_eq!(laid(&averaged(400.0, 100.0, 5510), Edges::Plain), early);
     // The worst that a load can do comes close to the bound.
     let worst = read(&averaged(facts.deepest_w, facts.ceiling_w, 7000));
     let share = (worst.gross_j - 2.0 * facts.deepest_w) / worst.bound_j;
@@ -454,7 +457,7 @@ fn a_known_average_stands_for_its_middle() {
     let assumed = Facts { averaging_s: None, ..facts };
     assert_eq!(settles_after_s(&assumed, 0.01), 0.0);
     let points = averaged(400.0, 100.0, 5510);
-    let estimate = gauge(&Curve::new(&points, &assumed), asked, 0.01, false).unwrap();
+    let estimate = gauge(&Curve::new(&points, &assumed), asked, 0.01, Edges::Centred).unwrap();
     assert_eq!(estimate.gross_j, early.gross_j);
 }
 
@@ -463,17 +466,17 @@ fn a_gauge_is_held_to_the_end_only_when_asked_to() {
     let points = readings(100, (0..20).map(|poll| (poll * 100, 120.0)));
     let facts = facts();
     let curve = Curve::new(&points, &facts);
-    let missing = gauge(&curve, span(1000, 2000), 0.1, false).unwrap_err();
+    let missing = gauge(&curve, span(1000, 2000), 0.1, Edges::Plain).unwrap_err();
     assert_eq!((missing.fault, missing.flags), (Fault::NotReady, Flags::PARTIAL));
-    let held = gauge(&curve, span(1000, 2000), 0.1, true).unwrap();
+    let held = gauge(&curve, span(1000, 2000), 0.1, Edges::Held).unwrap();
     assert!((held.gross_j - 120.0).abs() < 1e-9);
-    assert!(gauge(&Curve::new(&[], &facts), span(0, 1), 0.1, true).is_err());
+    assert!(gauge(&Curve::new(&[], &facts), span(0, 1), 0.1, Edges::Held).is_err());
 }
 
 #[test]
 fn edges_between_readings_are_read_on_the_line() {
     let points = readings(100, [(0, 100.0), (100, 200.0), (200, 200.0)]);
     let facts = Facts { averaging_s: Some(0.025), ..facts() };
-    let estimate = gauge(&Curve::new(&points, &facts), span(50, 150), 0.1, false).unwrap();
+    let estimate = gauge(&Curve::new(&points, &facts), span(50, 150), 0.1, Edges::Plain).unwrap();
     assert!((estimate.gross_j - (175.0 * 0.05 + 200.0 * 0.05)).abs() < 1e-9, "{estimate:?}");
 }

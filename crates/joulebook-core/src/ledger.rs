@@ -22,7 +22,7 @@ use std::{
 };
 
 pub use account::{Account, Phase, RequestId, TenantId};
-pub use audit::{AuditError, Auditor};
+pub use audit::{AuditError, Auditor, Line};
 pub(crate) use numbers::Numbers;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,8 @@ pub enum Refused {
         /// The number that would.
         expected: u64,
     },
+    /// It moves an account in a way that its reason does not allow; only an audit asks.
+    Misplaced(Account),
 }
 
 /// The accounts of one card.
@@ -103,16 +105,7 @@ impl Ledger {
 
     /// Applies a transaction, all of it or nothing.
     pub fn apply(&mut self, transaction: &Transaction) -> Result<(), Refused> {
-        if transaction.number != self.next {
-            return Err(Refused::OutOfOrder { expected: self.next });
-        }
-        let left_uj = transaction
-            .entries
-            .iter()
-            .fold(0i128, |sum, entry| sum.saturating_add(i128::from(entry.amount_uj)));
-        if left_uj != 0 {
-            return Err(Refused::Unbalanced { left_uj });
-        }
+        self.follows(transaction)?;
         if let Some(account) = self.overdrawn(&transaction.entries) {
             return Err(Refused::Overdrawn(account));
         }
@@ -121,6 +114,19 @@ impl Ledger {
             *balance = balance.saturating_add(i128::from(entry.amount_uj));
         }
         self.next = self.next.saturating_add(1);
+        Ok(())
+    }
+
+    /// It is the next one, and adds up.
+    fn follows(&self, transaction: &Transaction) -> Result<(), Refused> {
+        if transaction.number != self.next {
+            return Err(Refused::OutOfOrder { expected: self.next });
+        }
+        let amounts = transaction.entries.iter().map(|entry| i128::from(entry.amount_uj));
+        let left_uj = amounts.fold(0i128, i128::saturating_add);
+        if left_uj != 0 {
+            return Err(Refused::Unbalanced { left_uj });
+        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 //! argument (nanoseconds of one monotonic clock), so the same code runs on a live card, on a
 //! recording and on a simulated card.
 
+pub mod answer;
 pub mod apportion;
 pub mod estimate;
 pub mod fault;

@@ -57,6 +57,8 @@ pub enum Scope {
     Module,
     /// A processor package.
     Package,
+    /// A whole machine, at its supply.
+    Machine,
 }
 
 /// What a window cost, how that is known and how wrong it can be. Energies in J, powers in W,

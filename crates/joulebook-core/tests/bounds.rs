@@ -8,7 +8,7 @@ use std::sync::Arc;
 use joulebook_core::{
     Flags, Power,
     estimate::{
-        Curve, Estimate, Facts, Neighbours, Rule, Span, alone, gauge, raw, settled, shared,
+        Curve, Edges, Estimate, Facts, Neighbours, Rule, Span, alone, gauge, raw, settled, shared,
     },
     register::{Modulus, Register, Scale},
     ring::Point,
@@ -262,8 +262,12 @@ proptest! {
         let span = Span { open_ns, close_ns };
         let facts = Facts { averaging_s: Some(averaging_ms as f64 / 1e3), ..facts(100 * MS, 250 * MS) };
         let so_far = points.partition_point(|point| point.at_ns <= close_ns);
-        for (points, held) in [(&points[..], false), (&points[..so_far], true)] {
-            if let Ok(estimate) = gauge(&Curve::new(points, &facts), span, 0.1, held) {
+        for (points, edges) in [
+            (&points[..], Edges::Centred),
+            (&points[..], Edges::Plain),
+            (&points[..so_far], Edges::Held),
+        ] {
+            if let Ok(estimate) = gauge(&Curve::new(points, &facts), span, 0.1, edges) {
                 holds(&estimate, truth.over(span))?;
             }
         }
@@ -321,12 +325,12 @@ proptest! {
         let points = all(&series);
         let averaging_s = averaging_ns as f64 / 1e9;
         let facts = Facts { averaging_s: Some(averaging_s), ..facts(period_ns, period_ns) };
-        let settled = gauge(&Curve::new(&points, &facts), span, 0.1, false).unwrap();
+        let settled = gauge(&Curve::new(&points, &facts), span, 0.1, Edges::Centred).unwrap();
         holds(&settled, truth.over(span))?;
         let edges_j = (averaging_s / 4.0 + 0.1) * facts.swing_w();
         prop_assert!(settled.bound_j <= edges_j + 1e-9, "{settled:?}");
         let so_far = points.partition_point(|point| point.at_ns <= span.close_ns);
-        let at_once = gauge(&Curve::new(&points[..so_far], &facts), span, 0.1, true).unwrap();
+        let at_once = gauge(&Curve::new(&points[..so_far], &facts), span, 0.1, Edges::Held).unwrap();
         holds(&at_once, truth.over(span))?;
     }
 }

@@ -16,12 +16,13 @@ mod tally;
 mod timeline;
 
 use joulebook::core::{
-    estimate::{Curve, Estimated, Facts, Neighbours, gauge, raw, settled},
+    estimate::{Curve, Edges, Estimated, Facts, Neighbours, gauge, raw, settled, settles_after_s},
     grade::{Context, Hint, grade},
     measurement::{Source, Tenancy},
 };
 
-use draw::Draw;
+use crate::draw::Draw;
+use draw::draw_of;
 use recorder::Recorder;
 pub use sharpness::{Sharpness, sharpness};
 pub use tally::Tally;
@@ -126,7 +127,7 @@ pub fn matrix() -> Vec<Cell> {
 
 /// Lets `windows` windows of a cell pass.
 pub fn measure(cell: Cell, windows: u32, seed: u64) -> Accuracy {
-    let mut draw = Draw::new(seed, &cell);
+    let mut draw = draw_of(seed, &cell);
     let mut accuracy =
         Accuracy { cell, at_once: Tally::default(), settled: Tally::default(), stamp_ns: None };
     let mut stamps_ns = Vec::new();
@@ -165,20 +166,24 @@ fn pass(accuracy: &mut Accuracy, windows: u32, draw: &mut Draw, stamps_ns: &mut 
         recorder.run_until(span.close_ns);
         let points = recorder.around(span, &facts);
         let estimated = if cell.register == Register::Gauge {
-            gauge(&Curve::new(&points, &facts), span, facts.period_s, true)
+            gauge(&Curve::new(&points, &facts), span, facts.period_s, Edges::Held)
         } else {
             raw(opening, recorder.newest(), &points, span, &facts)
         };
         accuracy.at_once.add(&estimated, &label(&estimated, false), &context, truth_j);
 
-        let wait_s = facts.lag_s + facts.lag_uncertainty_s + 3.0 * facts.period_s;
+        let after_s = match cell.register {
+            Register::Gauge => settles_after_s(&facts, facts.period_s),
+            Register::Counter { .. } => 0.0,
+        };
+        let wait_s = facts.lag_s + facts.lag_uncertainty_s + after_s + 3.0 * facts.period_s;
         recorder.run_until(span.close_ns + (wait_s * 1e9) as u64);
         recorder.poll();
         let points = recorder.around(span, &facts);
         let curve = Curve::new(&points, &facts);
         let occupied = |from_ns, to_ns| timeline.others(number, from_ns, to_ns);
         let estimated = if cell.register == Register::Gauge {
-            gauge(&curve, span, facts.period_s, false)
+            gauge(&curve, span, facts.period_s, Edges::Centred)
         } else {
             let newest = points.iter().rfind(|point| point.at_ns <= span.close_ns);
             stamps_ns.extend(newest.map(|point| u64::from(point.uncertainty_ns)));

@@ -2,12 +2,13 @@
 //!
 //! One JSON object a line: an `input` whose `kind` says how to read it, and an `expected` answer. The
 //! input goes through the product's own parsers, registers, series, estimates and grades; what comes
-//! out is set against the expectation ([`compare`]). Nothing here knows a case by its name.
+//! out is set against the expectation (`compare`). Nothing here knows a case by its name.
 //!
 //! Keys of the answer that are prose (`must_not`, `rule`, …) are no part of it. A kind that nothing
 //! here can read is said to be unsupported and does not pass.
 
 mod amd;
+mod books;
 mod compare;
 mod counter;
 mod field;
@@ -101,6 +102,8 @@ impl Case {
 fn answer(input: &Value) -> Result<Answer, Refused> {
     match field::text(input, "kind")? {
         "samples" => samples::answer(input),
+        "samples_multi" => samples::several(input),
+        "ledger" | "ledger_audit" | "ticks" => books::answer(input),
         "counter" => counter::answer(input),
         "counters" | "probe" | "two_sources" => sources::answer(input),
         "cell_table" => samples::cells(input),

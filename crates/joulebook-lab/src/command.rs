@@ -3,6 +3,7 @@
 pub mod accuracy;
 pub mod case;
 pub mod driver;
+pub mod score;
 pub mod truth;
 
 /// Writes a line to standard output; a reader that went away is no error of ours.

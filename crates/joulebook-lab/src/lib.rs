@@ -16,10 +16,13 @@ pub mod card;
 pub mod case;
 pub mod clock;
 pub mod control;
+mod draw;
 pub mod driver;
+pub mod engine;
 pub mod load;
 pub mod machine;
 pub mod scenario;
+pub mod score;
 pub mod simulated;
 pub mod smi;
 

@@ -20,6 +20,7 @@ enum Command {
     Accuracy(command::accuracy::Arguments),
     Case(command::case::Arguments),
     Driver(command::driver::Arguments),
+    Score(command::score::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         }
         Command::Case(arguments) => return command::case::run(&arguments),
         Command::Driver(arguments) => command::driver::run(&arguments),
+        Command::Score(arguments) => command::score::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

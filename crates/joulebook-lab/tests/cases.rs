@@ -1,9 +1,10 @@
-//! Every fault that a reader, a register, a window, an identity, a tenancy or a clock can meet, as
-//! users met it: each case by its name through the case runner with its right value, its variants,
+//! Every fault that a reader, a register, a window, an identity, a tenancy, a clock or a book can
+//! meet, as users met it: each case by its name through the case runner with its right value, its variants,
 //! and what its prose says asserted of the library itself.
 
 #[cfg(test)]
 mod cases {
+    mod books;
     mod counters;
     mod identity;
     mod idle_and_clock;
@@ -52,6 +53,7 @@ mod cases {
     #[test]
     fn every_case_has_its_test() {
         let tests = [
+            include_str!("cases/books.rs"),
             include_str!("cases/counters.rs"),
             include_str!("cases/identity.rs"),
             include_str!("cases/idle_and_clock.rs"),

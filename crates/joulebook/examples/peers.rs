@@ -1,13 +1,15 @@
 //! This library's part of `measure/peers`: a worker that opens the windows it is told to, on the
 //! lab's card, and says what it measured.
 //!
-//!     peers CARD CONTROL STATE_DIR [PERIOD_MS]
+//!     peers CARD CONTROL STATE_DIR [PERIOD_MS | serving=NAME]
 //!
 //! A line `window SECONDS` on its input is one window: it opens, sets the card to 400 W, sleeps,
 //! sets it to 70 W and closes. One line of JSON answers with the instants, the figure at once and
 //! the settled one, each with the CPU time it took. With PERIOD_MS the card's profile says what a
-//! probe would have found (that period, no lag, ± 1 ms); without, nothing is known of the card. At
-//! the end of input a line says what the other threads of the process took.
+//! probe would have found (that period, no lag, ± 1 ms); without, nothing is known of the card. With
+//! serving=NAME the node says what its own process is called, so others on the card contend. A line
+//! `hold COUNT SECONDS` opens so many windows at once and settles them all. At the end of input a
+//! line says what the other threads of the process took.
 
 #![allow(clippy::print_stdout, reason = "its output is its result")]
 
@@ -26,6 +28,7 @@ use std::{
 
 use joulebook::{
     Measurement, Meter, Method, Node,
+    core::Flags,
     profile::{Profile, Profiles},
 };
 use joulebook_lab::{clock::system_ns, control::Control, scenario::ClockKind};
@@ -38,12 +41,15 @@ const SETTLE: Duration = Duration::from_secs(3);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (card, control, state, period_ms) = match arguments.as_slice() {
+    let (card, control, state, option) = match arguments.as_slice() {
         [card, control, state] => (card, control, state, None),
-        [card, control, state, period_ms] => (card, control, state, Some(period_ms.parse()?)),
-        _ => return Err("usage: peers CARD CONTROL STATE_DIR [PERIOD_MS]".into()),
+        [card, control, state, option] => (card, control, state, Some(option.as_str())),
+        _ => return Err("usage: peers CARD CONTROL STATE_DIR [PERIOD_MS | serving=NAME]".into()),
     };
-    let node = Node::of(card).idle_watts(IDLE_W);
+    let serving_match =
+        option.and_then(|option| option.strip_prefix("serving=")).map(str::to_owned);
+    let period_ms = option.filter(|_| serving_match.is_none()).map(str::parse).transpose()?;
+    let node = Node { serving_match, ..Node::of(card).idle_watts(IDLE_W) };
     let profiles = Profiles::at(state);
     if let Some(period_ms) = period_ms {
         save_profile(&node, &profiles, period_ms)?;
@@ -58,8 +64,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", json!({ "ready": true }));
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let seconds = line.strip_prefix("window ").ok_or("the only command is: window SECONDS")?;
-        println!("{}", window(&meter, &control, card, seconds.parse()?)?);
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = match words.as_slice() {
+            ["window", seconds] => window(&meter, &control, card, seconds.parse()?)?,
+            ["hold", count, seconds] => hold(&meter, count.parse()?, seconds.parse()?),
+            _ => return Err("commands: window SECONDS, hold COUNT SECONDS".into()),
+        };
+        println!("{answer}");
     }
     let background_ns = cpu::others_ns() - began_cpu;
     println!(
@@ -115,10 +126,24 @@ fn window(
     }))
 }
 
+/// So many windows at once: how many were measured, and what they came to together.
+fn hold(meter: &Meter, count: u32, seconds: f64) -> Value {
+    let open: Vec<_> = (0..count).map(|_| meter.open()).collect();
+    thread::sleep(Duration::from_secs_f64(seconds));
+    let pending: Vec<_> = open.into_iter().map(joulebook::Window::close).collect();
+    let measured: Vec<_> = pending.iter().map(|window| window.settle(SETTLE)).collect();
+    let sampled = measured.iter().filter(|measured| measured.method == Method::Sampled).count();
+    let joules: f64 = measured.iter().filter_map(|measured| measured.joules).sum();
+    json!({ "sampled": sampled, "joules": joules })
+}
+
 fn answer(measured: &Measurement, cpu_ns: u64) -> Value {
     json!({
         "joules": measured.joules.filter(|_| measured.method == Method::Sampled),
         "bound": measured.bound_joules,
+        "unresolved": measured.flags.contains(Flags::UNRESOLVED),
+        "error": measured.error.map(|fault| fault.to_string()),
+        "contended": measured.contended_by.is_some(),
         "rule": measured.rule,
         "settled": measured.settled,
         "cpu_ns": cpu_ns,

@@ -51,7 +51,7 @@ pub struct Card {
 pub(crate) struct Health {
     /// The longest time between two polls.
     pub gap_ns: AtomicU64,
-    /// A gauge's update period: the median spacing of distinct values.
+    /// A gauge's update period: how closely distinct values follow each other.
     pub update_ns: AtomicU64,
     pub polls: AtomicU64,
     pub rejected: AtomicU64,
@@ -220,11 +220,11 @@ impl Card {
         let _ = self.mean.set((series, over_ns));
     }
 
-    /// A gauge's update period, s.
+    /// A gauge's update period, s; no less than the time between polls, which see no more.
     pub(crate) fn update_s(&self) -> f64 {
         let update_ns = self.health.update_ns.load(Ordering::Relaxed);
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
-        (if update_ns == 0 { gap_ns } else { update_ns }) as f64 / SECOND
+        update_ns.max(gap_ns) as f64 / SECOND
     }
 
     /// Marks that go with every figure of this card.

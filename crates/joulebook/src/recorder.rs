@@ -347,7 +347,9 @@ impl Recorder {
 }
 
 impl Updates {
-    /// The value changed: the median spacing of changes so far, once there are a few.
+    /// The value changed: how closely changes follow each other, once there are a few. A sensor shows
+    /// no change while power stands still, so long spacings say nothing of its period and the lower
+    /// quartile stands for it.
     fn changed(&mut self, at_ns: u64) -> Option<u64> {
         const KEPT: usize = 64;
         let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
@@ -357,7 +359,7 @@ impl Updates {
         self.spacings_ns.push(since_ns);
         let mut sorted = self.spacings_ns.clone();
         sorted.sort_unstable();
-        (sorted.len() >= 3).then(|| sorted.get(sorted.len() / 2).copied()).flatten()
+        (sorted.len() >= 3).then(|| sorted.get(sorted.len() / 4).copied()).flatten()
     }
 }
 
@@ -365,4 +367,22 @@ impl Updates {
 pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_that_stands_still_is_no_slow_sensor() {
+        let mut updates = Updates::default();
+        // Two windows a minute apart: each edge shows as two values, one period apart.
+        let changes_ms = [0, 100, 1_000, 1_100, 60_000, 60_100, 61_000, 61_100];
+        let found: Vec<_> = changes_ms.iter().map(|at_ms| updates.changed(at_ms * MS)).collect();
+        assert_eq!(found[..3], [None; 3]);
+        assert_eq!(found.last(), Some(&Some(100 * MS)));
+        let mut slow = Updates::default();
+        let last = (0..8).map(|second| slow.changed(second * 1_000 * MS)).last();
+        assert_eq!(last, Some(Some(1_000 * MS)), "one that is slow stays slow");
+    }
 }

@@ -9,6 +9,10 @@
     reason = "the whole file is tests"
 )]
 
+#[path = "replay/every_trace.rs"]
+mod every_trace;
+#[path = "replay/formats.rs"]
+mod formats;
 #[path = "replay/made_up.rs"]
 mod made_up;
 #[path = "replay/properties.rs"]

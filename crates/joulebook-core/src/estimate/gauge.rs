@@ -7,12 +7,12 @@
 //! the middle of that: a reading at t shows the mean of what ends somewhere between t − T and t, so
 //! an edge at x is read at x + (W + T)/2, if readings go that far ([`settles_after_s`]). In sum the
 //! trapezoid weighs the true power with a kernel k whose integral is the window's length, and with
-//! power anywhere in [Pmin, Pmax] it errs by at most (Pmax − Pmin)/2 · ∫|k − 1| (k − 0 outside). At
+//! power anywhere in [Pmin, Pmax] it errs by at most (Pmax − Pmin)/2 · ∫|k − 1| (∫|k| outside). At
 //! an edge k falls over W about the middle, which is W/4; the instant of the publish leaves T/2
 //! either way, and a publish more or less than expected between the edges T: together at most
 //! `(W/4 + T)·(Pmax − Pmin)`. Read where it stands, as the answer at once must, the whole of k lies
-//! W/2 to T too early at both edges: `(W/2 + T)·(Pmax − Pmin)`. Where W is only assumed to be T
-//! nothing is moved, and the bound is `(W + T)·(Pmax − Pmin)`.
+//! W/2 to W/2 + T too early: `(W/2 + T)·(Pmax − Pmin)`. Where W is only assumed to be T nothing is
+//! moved, and the bound is `(W + T)·(Pmax − Pmin)`.
 //!
 //! Taken for granted: publishes come evenly, W is a whole number of them, and readings show each of
 //! them about equally long. A load that kept step with the sensor over many periods could hide more.
@@ -30,11 +30,22 @@ pub fn settles_after_s(facts: &Facts, update_s: f64) -> f64 {
     facts.averaging_s.map_or(0.0, |averaging_s| (averaging_s + update_s) / 2.0)
 }
 
-/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, the
-/// median spacing of distinct values. `held`: the last reading is held to the window's end where
-/// none came after it yet (the answer at once). The points decide whether the edges can be read
-/// where their readings stand in the middle.
-pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estimated {
+/// Where the readings of a window's edges are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edges {
+    /// At the edges' own instants.
+    Plain,
+    /// The same, and the last reading is held to the window's end where none came after it yet: the
+    /// answer at once.
+    Held,
+    /// So much later that an edge lies in the middle of what its reading averages over; plain where
+    /// that is not known or readings do not go so far.
+    Centred,
+}
+
+/// The estimate of a window from a gauge's points. `update_s`: the sensor's own update period, by
+/// the spacing of distinct values.
+pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, edges: Edges) -> Estimated {
     let facts = curve.facts();
     let points = curve.points();
     let (Some(first), Some(last)) = (points.first(), points.last()) else {
@@ -42,10 +53,12 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, held: bool) -> Estima
     };
     let later_ns = |later_s: f64| ((facts.lag_s + later_s) * 1e9) as u64;
     let middle_ns = later_ns(settles_after_s(facts, update_s));
-    let centred = facts.averaging_s.is_some() && last.at_ns >= span.close_ns + middle_ns;
+    let centred = edges == Edges::Centred
+        && facts.averaging_s.is_some()
+        && last.at_ns >= span.close_ns + middle_ns;
     let lag_ns = if centred { middle_ns } else { later_ns(0.0) };
     let (open_ns, close_ns) = (span.open_ns + lag_ns, span.close_ns + lag_ns);
-    if first.at_ns > open_ns || (last.at_ns < close_ns && !held) {
+    if first.at_ns > open_ns || (last.at_ns < close_ns && edges != Edges::Held) {
         let missing = curve.edges(span).err().unwrap_or(Missing::of(Fault::NotReady));
         // What the sensor cannot tell apart no further reading would tell.
         let blurred = facts.averaging_s.is_some_and(|averaging_s| span.seconds() < averaging_s);

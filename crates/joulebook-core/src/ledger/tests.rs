@@ -214,6 +214,47 @@ fn a_journal_is_read_back_and_the_first_break_is_named() {
     assert_eq!(read(&forged).unwrap_err().refused, Refused::OutOfOrder { expected: 3 });
 }
 
+#[test]
+fn an_audit_finds_what_adds_up_and_is_not_what_it_says() {
+    let request = |id| Account::Request(RequestId(id), Phase::Decode);
+    let entry =
+        |(account, amount_uj): &(Account, i64)| Entry { account: *account, amount_uj: *amount_uj };
+    let transaction = |number, reason, entries: &[(Account, i64)]| Transaction {
+        number,
+        reason,
+        tick_ns: 0,
+        entries: entries.iter().map(entry).collect(),
+    };
+    let mut auditor = Auditor::new();
+    for honest in [
+        transaction(0, Reason::Post, &[(Account::Register, -9), (Account::Suspense, 9)]),
+        transaction(1, Reason::Settle, &[(request(1), 5), (Account::Suspense, -5)]),
+        transaction(2, Reason::Correct, &[(request(1), -2), (request(2), 2)]),
+    ] {
+        auditor.next(&honest).unwrap();
+    }
+    for (reason, entries, account) in [
+        // The register counts back, or straight into somebody's account.
+        (Reason::Post, [(Account::Suspense, -4), (Account::Register, 4)], Account::Register),
+        (Reason::Post, [(Account::Register, -4), (request(2), 4)], request(2)),
+        // Energy that nobody posted; taken from a request; back into suspense.
+        (Reason::Settle, [(Account::Register, -4), (request(2), 4)], Account::Register),
+        (Reason::Settle, [(request(1), -1), (request(2), 1)], request(1)),
+        (Reason::Correct, [(request(1), -1), (Account::Suspense, 1)], Account::Suspense),
+        (Reason::Correct, [(Account::Register, -4), (request(2), 4)], Account::Register),
+    ] {
+        let forged = transaction(3, reason, &entries);
+        let found = auditor.next(&forged).unwrap_err();
+        assert_eq!(found.refused, Refused::Misplaced(account), "{forged:?}");
+        assert!(found.to_string().contains(&format!("`{account}`")), "{found}");
+    }
+    // Nothing was booked of any of them, and what does not add up is said before.
+    assert_eq!((auditor.transactions(), auditor.ledger().counted_uj()), (3, 9));
+    let broken = transaction(3, Reason::Post, &[(Account::Register, 4)]);
+    let said = auditor.next(&broken).unwrap_err().to_string();
+    assert_eq!(said, "transaction 3 does not balance: it gives 4 µJ more than it takes");
+}
+
 /// What happens around one tick of the property test.
 #[derive(Clone, Debug)]
 struct Moment {
@@ -337,5 +378,53 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_million_posts_leave_nothing_over() {
+    // SplitMix64, so that the run is the same each time.
+    let mut state = 1u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        ((mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB) >> 31) % below
+    };
+    let (mut ledger, mut carry) = (Ledger::new(), Carry::default());
+    let rest = Some(Rest { power_uw: 70_000_000, off_uw: Some(20_000_000), model_loaded: true });
+    let mut counted = 0i128;
+    for number in 0..1_000_000u64 {
+        let length_ns = (50 + draw(100)) * MS;
+        let tick = Tick {
+            begin_ns: number * 200 * MS,
+            end_ns: number * 200 * MS + length_ns,
+            counted_uj: draw(70_000) * 1000,
+            unplaced: draw(1000) == 0,
+        };
+        // Requests come and go: eight numbers are in flight, and each is forgotten after a while.
+        let first = number / 16;
+        let present: Vec<Presence> = (first..first + draw(9))
+            .map(|request| Presence {
+                request: RequestId(request),
+                resident_ns: draw(length_ns),
+                prefill_weight: draw(3) * draw(2000) * TOKEN,
+                decode_tokens: draw(9),
+            })
+            .collect();
+        let others = match draw(50) {
+            0 => Others::Unresolved,
+            1 => Others::Shares { own: draw(9), theirs: vec![(TenantId(7), draw(9))] },
+            _ => Others::Nobody,
+        };
+        let around = Around { others: &others, rest, ..around(&present) };
+        ledger.apply(&ledger.posting(tick.end_ns, tick.counted_uj)).unwrap();
+        let settlement = settle(tick, &around, &mut carry);
+        ledger.apply(&ledger.settling(tick.end_ns, &settlement.shares)).unwrap();
+        counted += i128::from(tick.counted_uj);
+        if number % 16 == 15 && first >= 8 {
+            ledger.forget(RequestId(first - 8));
+        }
+        assert_eq!((ledger.imbalance_uj(), ledger.balance(Account::Suspense)), (0, 0));
+        assert_eq!(ledger.counted_uj(), counted);
     }
 }

@@ -7,7 +7,7 @@ use joulebook::{
     Reader, Value,
     core::{
         Flags, Power,
-        estimate::{Facts, Span},
+        estimate::{Facts, Span, settles_after_s},
         register::{self, Bracket, Modulus, Scale, Step},
         ring::Point,
         series::{CounterTrack, FINE_POINTS, GaugeTrack, Poll, Series, SeriesWriter, series_of},
@@ -111,7 +111,13 @@ impl Recorder {
 
     /// The points that a window needs, as far as they are there.
     pub fn around(&self, span: Span, facts: &Facts) -> Vec<Point> {
-        let late_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
+        let late_s = facts.lag_s
+            + facts.lag_uncertainty_s
+            + match self.track {
+                Track::Counter(_) => 0.0,
+                Track::Gauge(..) => settles_after_s(facts, facts.period_s),
+            };
+        let late_ns = (late_s * 1e9) as u64;
         self.series.span(span.open_ns, span.close_ns + late_ns, BESIDE, BESIDE)
     }
 }

@@ -89,6 +89,19 @@ fn a_gauge_keeps_no_window_below_its_averaging() {
 }
 
 #[test]
+fn a_settled_gauge_is_read_where_its_averages_stand() {
+    for cell in cells(|cell| cell.register == Register::Gauge && cell.length_ns >= 1000 * MS) {
+        let accuracy = measure(cell, 200, 4);
+        let (at_once, settled) = (&accuracy.at_once, &accuracy.settled);
+        let (before, after) = (at_once.error().unwrap(), settled.error().unwrap());
+        assert!(after < 0.7 * before, "{cell:?}: {after} after {before}");
+        let (before, after) = (at_once.median_bound().unwrap(), settled.median_bound().unwrap());
+        assert!(after < 0.75 * before, "{cell:?}: {after} after {before}");
+        assert_eq!((at_once.violations, settled.violations), (0, 0), "{cell:?}");
+    }
+}
+
+#[test]
 fn the_shared_bound_is_sharp() {
     let sharpness = sharpness();
     assert!(sharpness.error_j <= sharpness.bound_j, "{sharpness:?}");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use joulebook::core::estimate::Span;
 
-use super::{Cell, Drive, IDLE_W, MS, Register, draw::Draw};
+use super::{Cell, Drive, IDLE_W, MS, Register};
+use crate::draw::Draw;
 use crate::{
     card::Model,
     scenario::{Card, Counter, Gauge, Knot, Span as Stretch, Wave},

@@ -12,6 +12,9 @@ pub(super) enum Refused {
     /// A field is missing or is not what its kind needs.
     #[error("the input has no usable `{0}`")]
     Input(String),
+    /// The books do not hold.
+    #[error("the books do not hold: {0}")]
+    Books(String),
 }
 
 pub(super) fn refused(name: &str) -> Refused {

@@ -3,7 +3,8 @@
 use joulebook::{
     core::{
         Fault, Flags,
-        estimate::{self, Curve, Estimated, Missing, Span},
+        estimate::{self, Curve, Edges, Estimated, Missing, Span},
+        grade,
         ring::Point,
     },
     reader::{Backend, Scope, Value as Shown},
@@ -58,6 +59,24 @@ pub(super) fn answer(input: &Value) -> Result<Answer, Refused> {
     Ok(answer)
 }
 
+/// A window on several cards, each read at times of its own: every one integrated on those, then
+/// added.
+pub(super) fn several(input: &Value) -> Result<Answer, Refused> {
+    let window = span(input, "window").ok_or_else(|| refused("window"))?;
+    let unit = cell::unit("W").ok_or(Refused::Unsupported)?;
+    let fields = input.as_object().ok_or_else(|| refused("input"))?;
+    let mut parts = Vec::new();
+    for (_, readings) in fields.iter().filter(|(name, of)| *name != "window" && of.is_array()) {
+        let readings = readings::of(readings, window.close_ns as f64 / 1e9)?;
+        let track = played(&readings, unit, None, None)?;
+        let missing = |fault| Err(Missing::of(fault));
+        parts.push(track.map_or_else(missing, |track| window_of(&track, window)));
+    }
+    let idle_w = maybe(input, "idle_w").map(|watts| watts * parts.len() as f64);
+    let context = measured::context(window, idle_w, Backend::Replay.word());
+    Ok(measured::answer(&grade::combine(&parts), &context, input))
+}
+
 /// Cells that hold no number, each by itself.
 pub(super) fn cells(input: &Value) -> Result<Answer, Refused> {
     let unit = cell::unit("W").ok_or(Refused::Unsupported)?;
@@ -90,15 +109,10 @@ pub(super) fn played(
         })
     };
     let shows = if average_s.is_some() { Shows::Average } else { Shows::Draw };
-    let log = Log {
-        format: "case",
-        clock: Clock::Elapsed,
-        cards: vec![CardName::default()],
-        channels: vec![Channel { name: "power".to_owned(), shows, scope: Scope::Gpu }],
-        rows: (1..).zip(readings).map(row).collect::<Result<_, _>>()?,
-        refused: Vec::new(),
-        warnings: Vec::new(),
-    };
+    let channel = Channel { name: "power".to_owned(), shows, scope: Scope::Gpu };
+    let mut log = Log::new("case", Clock::Elapsed, vec![channel]);
+    log.cards.push(CardName::default());
+    log.rows = (1..).zip(readings).map(row).collect::<Result<_, _>>()?;
     let recording = match Recording::of(log, &Options::default()) {
         Ok(recording) => recording,
         Err(ReplayError::NoReadings { fault, .. }) => return Ok(Err(fault)),
@@ -134,7 +148,12 @@ pub(super) fn window_of(track: &Track, span: Span) -> Estimated {
             if missing.fault == Fault::NotReady && age_s <= track.facts.poll_gap_s * 1.001 =>
         {
             let points = points(track, span);
-            estimate::gauge(&Curve::new(&points, &track.facts), span, track.facts.period_s, true)
+            estimate::gauge(
+                &Curve::new(&points, &track.facts),
+                span,
+                track.facts.period_s,
+                Edges::Held,
+            )
         }
         estimated => estimated,
     }

@@ -19,10 +19,11 @@ pub fn unit(name: &str) -> Option<Unit> {
     known.map(|&(name, watts)| Unit { name, watts })
 }
 
-/// A header's name and its unit: `power.draw [W]` is `power.draw` in `W`.
+/// A header's name and its unit: `power.draw [W]` is `power.draw` in `W`, and `Power (mW)` is
+/// `Power` in `mW`.
 pub fn named(header: &str) -> (&str, Option<&str>) {
-    let Some((name, rest)) = header.split_once('[') else { return (header.trim(), None) };
-    (name.trim(), Some(rest.trim_end().trim_end_matches(']').trim()))
+    let Some((name, rest)) = header.split_once(['[', '(']) else { return (header.trim(), None) };
+    (name.trim(), Some(rest.trim_end().trim_end_matches([']', ')']).trim()))
 }
 
 /// A cell's number and the unit that stands behind it.

@@ -6,10 +6,46 @@ pub enum ReplayError {
     /// No row at all.
     #[error("nothing is in it: nvidia-smi writes a first row `timestamp, …, power.draw [W]`")]
     Empty,
+    /// No format that is known.
+    #[error(
+        "this is in no format that is known (it begins `{begins}`); read are: {known}. A CSV needs a \
+         first row that names a column of time and one of power (`time,watts`); --format forces a \
+         format, --columns names the columns of rows without a header"
+    )]
+    UnknownFormat {
+        /// The first line that is not blank.
+        line: usize,
+        /// How it begins.
+        begins: String,
+        /// What could be read.
+        known: String,
+    },
+    /// Not the format that was asked for.
+    #[error("this is no {format}: {why}")]
+    NotThisFormat {
+        /// Where.
+        line: usize,
+        /// The format.
+        format: &'static str,
+        /// Why it is not.
+        why: String,
+    },
+    /// A file of windows where a log of power is wanted.
+    #[error(
+        "this is no log of power: its columns (`{columns}`) are windows of work; read the log of the \
+         card with `--marks` and this file"
+    )]
+    Windows {
+        /// Where its header is.
+        line: usize,
+        /// The header.
+        columns: String,
+    },
     /// The first row names no columns.
     #[error(
-        "the first row names no columns (it reads `{begins}`): record with --format=csv without \
-         noheader, or put the header's row back in front"
+        "the first row names no columns (it reads `{begins}`), and which column is the power cannot be \
+         told from its cells: name them with --columns timestamp,index,power.draw,… in their order, or \
+         record with --format=csv without noheader"
     )]
     NoHeader {
         /// Where.
@@ -19,8 +55,7 @@ pub enum ReplayError {
     },
     /// A column that is needed is not there.
     #[error(
-        "no column `{wanted}` (columns: {has}): this reads nvidia-smi's CSV; add {wanted} to its \
-         --query-gpu"
+        "no column `{wanted}` (columns: {has}); with nvidia-smi, add {wanted} to its --query-gpu"
     )]
     NoColumn {
         /// Where the header is.
@@ -109,11 +144,41 @@ pub enum ReplayError {
          of the recording, as --tz +01:00 (a whole file, and times written as in the log, need none)"
     )]
     NeedsZone,
+    /// A time since a recording's beginning against a wall clock.
+    #[error(
+        "these times count from a beginning that the log does not tell: give them as +SECONDS from \
+         its first row, or by the clock of its stamps"
+    )]
+    NoElapsedClock,
+    /// Times of day, and a date is asked for.
+    #[error(
+        "the log tells the time of day and no date: give times as HH:MM:SS, or as +SECONDS from its \
+         first row"
+    )]
+    NoDate,
     /// A recording that counts from its own beginning.
     #[error("the recording counts from its own beginning: give times as +SECONDS")]
     NoAbsoluteClock,
+    /// Columns that are named in another order than they stand.
+    #[error(
+        "the header names are not in the order of the columns: `{power}` reads like {reads}, and \
+         `{other}` like nvidia-smi's power; say what the columns are with --columns"
+    )]
+    HeaderOrder {
+        /// Where the header is.
+        line: usize,
+        /// The column that is called power.
+        power: String,
+        /// What its cells look like.
+        reads: String,
+        /// The column that looks like power.
+        other: String,
+    },
     /// A row of marks that is none.
-    #[error("{why}: marks are rows of `start,end` in epoch seconds (a header is allowed)")]
+    #[error(
+        "{why}: marks are rows of `start,end[,name]`, or have a header with columns of start and end \
+         (or of end and duration)"
+    )]
     Marks {
         /// Where.
         line: usize,
@@ -126,7 +191,11 @@ impl ReplayError {
     /// Where in the file, from 1.
     pub const fn line(&self) -> Option<usize> {
         match self {
-            Self::NoHeader { line, .. }
+            Self::UnknownFormat { line, .. }
+            | Self::NotThisFormat { line, .. }
+            | Self::Windows { line, .. }
+            | Self::HeaderOrder { line, .. }
+            | Self::NoHeader { line, .. }
             | Self::NoColumn { line, .. }
             | Self::UnknownUnit { line, .. }
             | Self::NoUnit { line, .. }
@@ -139,6 +208,8 @@ impl ReplayError {
             | Self::NoSuchColumn { .. }
             | Self::IdleFloors { .. }
             | Self::NeedsZone
+            | Self::NoElapsedClock
+            | Self::NoDate
             | Self::NoAbsoluteClock => None,
         }
     }

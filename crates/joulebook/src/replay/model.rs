@@ -21,6 +21,20 @@ const DIRECT: &[&str] = &[
     "M40", "M60", "M4", "M6", "M10", "K80", "K40", "K40M", "K40C", "K20", "K20X", "K10", "T4",
     "T4G", "T400", "T600", "T1000",
 ];
+/// Kepler's Teslas, and how long their sensor is away from what it follows, s: it follows like a
+/// first-order filter, which is no mean over a window. A K40m's time constant is 0.08 s beside a
+/// meter; 0.8 s is published for the K20, so a second is allowed for it.
+const SLOW: &[(&str, f64)] = &[
+    ("K10", 1.0),
+    ("K20", 1.0),
+    ("K20X", 1.0),
+    ("K20M", 1.0),
+    ("K20C", 1.0),
+    ("K40", 0.1),
+    ("K40M", 0.1),
+    ("K40C", 0.1),
+    ("K80", 0.1),
+];
 /// Ampere without GA100, Ada, Hopper, Blackwell.
 const AVERAGED: &[&str] = &[
     "A2",
@@ -49,13 +63,24 @@ const AVERAGED: &[&str] = &[
     "BLACKWELL",
 ];
 
+/// What is to be allowed, s, for a sensor that follows power like a first-order filter.
+pub(super) fn slow_s(name: &str) -> Option<f64> {
+    let upper = name.to_ascii_uppercase();
+    let words = words(&upper);
+    SLOW.iter().find(|(slow, _)| words.contains(slow)).map(|(_, seconds)| *seconds)
+}
+
+fn words(upper: &str) -> Vec<&str> {
+    upper
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .filter(|it| !it.is_empty())
+        .collect()
+}
+
 /// What a name tells; `None` when nothing.
 pub(super) fn sensor(name: &str) -> Option<Sensor> {
     let upper = name.to_ascii_uppercase();
-    let words: Vec<&str> = upper
-        .split(|letter: char| !letter.is_ascii_alphanumeric())
-        .filter(|it| !it.is_empty())
-        .collect();
+    let words = words(&upper);
     let any = |list: &[&str]| words.iter().any(|word| list.contains(word));
     if any(OLD_BRANDS) || any(DIRECT) {
         return Some(Sensor::Direct);
@@ -101,6 +126,7 @@ fn names_tell_the_sensor_or_nothing() {
     ] {
         assert_eq!(sensor(name), Some(Sensor::Averaged), "{name}");
     }
+    assert_eq!((slow_s("Tesla K40m"), slow_s("NVIDIA A40")), (Some(0.1), None));
     for name in ["", "AMD Instinct MI300X", "NVIDIA RTX 6000", "Orin (nvgpu)", "RTX"] {
         assert_eq!(sensor(name), None, "{name}");
     }

@@ -10,7 +10,7 @@ use joulebook_core::{
 };
 
 use super::{
-    CardName, Clock, Log, ReplayError, Row, Shows, Track, Warning,
+    CardName, Clock, Log, Logged, ReplayError, Row, Shows, Track, Warning,
     choose::choose,
     log::Refused,
     model::{self, Sensor},
@@ -46,6 +46,8 @@ pub struct Recording {
     pub span: Span,
     /// Its cards.
     pub cards: Vec<Card>,
+    /// Windows that the log marks itself.
+    pub windows: Vec<Logged>,
     /// What else is to be said.
     pub warnings: Vec<Warning>,
 }
@@ -89,7 +91,18 @@ pub struct Answer {
 impl Recording {
     /// The cards and series of a log.
     pub fn of(log: Log, options: &Options) -> Result<Self, ReplayError> {
-        let Log { format, clock, cards: names, channels, rows, mut refused, mut warnings } = log;
+        let Log {
+            format,
+            clock,
+            cards: names,
+            channels,
+            rows,
+            mut refused,
+            windows,
+            late_s,
+            mut warnings,
+        } = log;
+        warnings.extend(cut_tick(&rows, names.len()));
         said::refused(&refused, &mut warnings);
         let of_cards = parted(rows, names.len(), &mut refused, &mut warnings);
         let all = || of_cards.iter().flatten();
@@ -104,7 +117,12 @@ impl Recording {
             let device = device(place, &name, rows, options);
             let model = options.model.as_deref().or(name.model.as_deref());
             let sensor = model.and_then(model::sensor).or_else(|| shown(&channels, rows));
-            let told = Told { sensor, floor_w: options.floor_w };
+            let slow_s = model.and_then(model::slow_s);
+            if let Some(seconds) = slow_s {
+                warnings.push(Warning::SlowSensor { card: name.label(), seconds });
+            }
+            let late_s = late_s + slow_s.unwrap_or_default();
+            let told = Told { sensor, floor_w: options.floor_w, late_s };
             let play = |(column, channel): (usize, &super::Channel)| {
                 Track::play(channel, column, rows, device.clone(), told)
             };
@@ -119,7 +137,8 @@ impl Recording {
             return Err(ReplayError::NoReadings { line: first_line, rows: count, column, fault });
         }
         let span = Span { open_ns: open, close_ns: close };
-        let mut recording = Self { format, clock, rows: count, refused, span, cards, warnings };
+        let rows = count;
+        let mut recording = Self { format, clock, rows, refused, span, cards, windows, warnings };
         recording.say_of_columns();
         Ok(recording)
     }
@@ -156,15 +175,20 @@ impl Recording {
         let of_card = |(place, card): (usize, &Card)| {
             let track = ask.track(card, f64::INFINITY);
             let span = track.map_or(self.span, |track| track.span);
-            self.answer(place, card, span, ask)
+            self.answer(place, card, (span, 0.0), ask)
         };
         self.cards.iter().enumerate().map(of_card).collect()
     }
 
     /// Each card over one window.
     pub fn window(&self, span: Span, ask: &Ask) -> Vec<Answer> {
+        self.window_within(span, 0.0, ask)
+    }
+
+    /// Each card over one window of which it is known only so well where it lies, s.
+    pub fn window_within(&self, span: Span, uncertainty_s: f64, ask: &Ask) -> Vec<Answer> {
         let cards = self.cards.iter().enumerate();
-        cards.map(|(place, card)| self.answer(place, card, span, ask)).collect()
+        cards.map(|(place, card)| self.answer(place, card, (span, uncertainty_s), ask)).collect()
     }
 
     /// The sum over cards, in one window.
@@ -198,7 +222,13 @@ impl Recording {
         answer(span, estimated, &context, columns)
     }
 
-    fn answer(&self, place: usize, card: &Card, span: Span, ask: &Ask) -> Answer {
+    fn answer(
+        &self,
+        place: usize,
+        card: &Card,
+        (span, uncertainty_s): (Span, f64),
+        ask: &Ask,
+    ) -> Answer {
         let idle_w = ask.idle_w.get(place).copied().flatten();
         let Some(track) = ask.track(card, span.seconds()) else {
             let context = context(span, idle_w, Scope::Gpu);
@@ -208,7 +238,8 @@ impl Recording {
         let flags = if track.assumed { Flags::WINDOW_ASSUMED } else { Flags::NONE };
         let context =
             Context { polls, rejected, flags, ..context(span, idle_w, track.channel.scope) };
-        answer(span, track.estimate(span), &context, vec![track.channel.name.clone()])
+        let estimated = track.estimate_within(span, uncertainty_s);
+        answer(span, estimated, &context, vec![track.channel.name.clone()])
     }
 }
 
@@ -252,6 +283,21 @@ fn answer(span: Span, estimated: Estimated, context: &Context, columns: Vec<Stri
         Err(missing) => missing.seen,
     };
     Answer { span, measurement, seen, columns, estimated }
+}
+
+/// The last tick, where it has lost cards: rows take turns in one order of cards, and end within it.
+fn cut_tick(rows: &[Row], cards: usize) -> Option<Warning> {
+    let in_turn = rows.windows(2).filter(|pair| match pair {
+        [from, to] => (from.card + 1) % cards.max(1) == to.card,
+        _ => false,
+    });
+    let last = rows.last()?;
+    let has = last.card + 1;
+    let is_cut = cards > 1
+        && rows.len() > cards
+        && has < cards
+        && in_turn.count() * 10 >= rows.len().saturating_sub(1) * 9;
+    is_cut.then_some(Warning::CutTick { line: last.line, has, of: cards })
 }
 
 /// Each card's rows, without those whose time goes back.

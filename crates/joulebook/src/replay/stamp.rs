@@ -10,9 +10,14 @@ use jiff::{
     tz::{Offset, TimeZone},
 };
 
-use super::{Clock, ReplayError};
+use super::{
+    Clock, ReplayError,
+    instant::{LEAST_EPOCH, instant},
+};
 
 const SECOND: u64 = 1_000_000_000;
+/// A day without a change of the clocks, ns.
+pub(super) const DAY: u64 = 86_400 * SECOND;
 
 /// The zone that a log's stamps are in.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +58,7 @@ impl fmt::Display for Zone {
     }
 }
 
-fn offset(text: &str) -> Option<Offset> {
+pub(super) fn offset(text: &str) -> Option<Offset> {
     let digits: String = text.get(1..)?.chars().filter(|letter| *letter != ':').collect();
     let number: i32 =
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
@@ -73,6 +78,10 @@ pub enum Moment {
     Local(u64),
     /// Since the recording's first row, ns.
     FromStart(u64),
+    /// On the clock of a recording that counts from its own beginning, ns.
+    Elapsed(u64),
+    /// Since midnight, the date left open, ns.
+    TimeOfDay(u64),
 }
 
 impl Moment {
@@ -80,7 +89,16 @@ impl Moment {
     pub fn on(self, clock: Clock, zone: Option<&Zone>, first_ns: u64) -> Result<u64, ReplayError> {
         match (self, clock) {
             (Self::FromStart(ns), _) => Ok(first_ns.saturating_add(ns)),
-            (Self::Local(ns), Clock::Local) | (Self::Epoch(ns), Clock::Epoch) => Ok(ns),
+            (Self::Local(ns), Clock::Local)
+            | (Self::Epoch(ns), Clock::Epoch)
+            | (Self::Elapsed(ns), Clock::Elapsed) => Ok(ns),
+            (Self::TimeOfDay(ns), Clock::Day | Clock::Local) => Ok(on_day_of(first_ns, ns)),
+            (Self::TimeOfDay(ns), Clock::Epoch) => {
+                let zone = zone.ok_or(ReplayError::NeedsZone)?;
+                let local_ns = on_day_of(shifted(first_ns, zone.ahead_s(first_ns)), ns);
+                Ok(shifted(local_ns, -zone.ahead_s(local_ns)))
+            }
+            (Self::Elapsed(_), _) => Err(ReplayError::NoElapsedClock),
             (Self::Epoch(ns), Clock::Local) => {
                 let zone = zone.ok_or(ReplayError::NeedsZone)?;
                 Ok(shifted(ns, zone.ahead_s(first_ns)))
@@ -89,7 +107,9 @@ impl Moment {
                 let zone = zone.ok_or(ReplayError::NeedsZone)?;
                 Ok(shifted(ns, -zone.ahead_s(ns)))
             }
+            (Self::Epoch(ns), Clock::Elapsed) if ns < LEAST_EPOCH => Ok(ns),
             (_, Clock::Elapsed) => Err(ReplayError::NoAbsoluteClock),
+            (_, Clock::Day) => Err(ReplayError::NoDate),
         }
     }
 }
@@ -97,19 +117,21 @@ impl Moment {
 impl FromStr for Moment {
     type Err = String;
 
-    /// Epoch seconds, `+3.5` (seconds from the first row), or a stamp as the log writes it.
+    /// Epoch seconds, `+3.5` (seconds from the first row), or a stamp as a log writes it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let text = text.trim();
         let from_start = text.strip_prefix('+').and_then(decimal_ns).map(Self::FromStart);
-        from_start
-            .or_else(|| decimal_ns(text).map(Self::Epoch))
-            .or_else(|| civil_ns(text).map(Self::Local))
-            .ok_or_else(|| {
-                format!(
-                    "`{text}` is no time: write epoch seconds (1689325967.98), seconds from the \
+        let stamp = || match instant(text)?.moment() {
+            // A small number may be an epoch of an invented clock: the log decides.
+            Self::Elapsed(ns) => Some(Self::Epoch(ns)),
+            moment => Some(moment),
+        };
+        from_start.or_else(stamp).ok_or_else(|| {
+            format!(
+                "`{text}` is no time: write epoch seconds (1689325967.98), seconds from the \
                      first row (+3.5), or a stamp as in the log (2023/07/14 10:12:47.983)"
-                )
-            })
+            )
+        })
     }
 }
 
@@ -117,6 +139,13 @@ impl FromStr for Moment {
 pub(super) fn shifted(ns: u64, seconds: i64) -> u64 {
     let by_ns = seconds.unsigned_abs().saturating_mul(SECOND);
     if seconds < 0 { ns.saturating_sub(by_ns) } else { ns.saturating_add(by_ns) }
+}
+
+/// The instant with this time of day that is nearest to a recording's beginning: on its day, or,
+/// where that is most of a day earlier, on the next.
+fn on_day_of(first_ns: u64, time_ns: u64) -> u64 {
+    let at_ns = (first_ns - first_ns % DAY).saturating_add(time_ns);
+    if at_ns.saturating_add(DAY / 2) < first_ns { at_ns.saturating_add(DAY) } else { at_ns }
 }
 
 /// Seconds as a plain decimal, in ns; digits beyond ns are dropped.
@@ -151,7 +180,7 @@ pub(crate) fn civil_ns(text: &str) -> Option<u64> {
     u64::try_from(stamp.as_nanosecond()).ok()
 }
 
-fn parts(text: &str, between: [char; 2]) -> Option<[u16; 3]> {
+pub(super) fn parts(text: &str, between: [char; 2]) -> Option<[u16; 3]> {
     let mut parts = text.split(between).map(|part| {
         part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u16>().ok()).flatten()
     });
@@ -159,7 +188,7 @@ fn parts(text: &str, between: [char; 2]) -> Option<[u16; 3]> {
     parts.next().is_none().then_some(all)
 }
 
-fn fraction_ns(digits: &str) -> Option<u64> {
+pub(super) fn fraction_ns(digits: &str) -> Option<u64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }

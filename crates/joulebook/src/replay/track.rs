@@ -4,32 +4,22 @@
 //! hole: the polls of a log are often denser than the sensor's updates, so a hole is measured by
 //! the longer of the two.
 
+mod counter;
+mod gauge;
+
 use std::sync::Arc;
 
 use joulebook_core::{
-    Fault, Flags, Power,
-    estimate::{self, Curve, Estimate, Estimated, Facts, Missing, Span},
-    register::{DEFAULT_CEILING, Kind},
+    Fault, Flags,
+    estimate::{self, Curve, Edges, Estimate, Estimated, Facts, Missing, Span},
     ring::Point,
-    series::{GaugeTrack, Series, SeriesWriter, plausible_power, series_of},
+    series::Series,
 };
 
-use super::{
-    Channel, Replay, Row, Shows,
-    frozen::{self, Run, Seen},
-    model::Sensor,
-};
-use crate::{
-    card::ceiling,
-    reader::{Device, Reader, Reading, Value},
-};
+use super::{Channel, Row, Shows, frozen::Run, model::Sensor};
+use crate::{card::ceiling, reader::Device};
 
 const SECOND: f64 = 1e9;
-/// What averaged power is a mean over, and the most that any of these sensors averages.
-const AVERAGED_S: f64 = 1.0;
-/// The update period of the slower sensors: a reading that shows anew at each of rarer polls is
-/// still a mean over no more than this.
-const SLOWEST_S: f64 = 0.1;
 /// What is allowed above the highest reading where no limit can be believed.
 const OVER_HIGHEST: f64 = 1.5;
 /// How late readings show, at least, when nothing is known of it.
@@ -64,11 +54,13 @@ pub struct Track {
     polls_ns: Vec<u64>,
 }
 
-/// What a person has said of the card.
+/// What a person has said of the card, and the log of its stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub sensor: Option<Sensor>,
     pub floor_w: f64,
+    /// How far from its stamp a reading may have been taken, s.
+    pub late_s: f64,
 }
 
 impl Track {
@@ -80,71 +72,12 @@ impl Track {
         device: Device,
         told: Told,
     ) -> Option<Self> {
-        let mut seen = Vec::new();
-        let mut lost = Vec::new();
-        let mut readings = Vec::with_capacity(rows.len());
-        for row in rows {
-            let reading = row.readings.get(column).copied().unwrap_or(Err(Fault::Absent));
-            let reading = reading.and_then(|value| usable(value, &device));
-            match reading {
-                Ok(power) => seen.push(Seen { at_ns: row.at_ns, power, activity: row.activity }),
-                Err(fault) => lost.push((row.at_ns, row.line, fault)),
+        match channel.shows {
+            Shows::Counter { quantum } => {
+                counter::play(channel, column, rows, device, told, quantum)
             }
-            let value = reading.map(Value::Power);
-            let reading = value.map(|value| Reading { value, mean: None, throttle: row.throttle });
-            readings.push((row.at_ns, reading));
+            _ => gauge::play(channel, column, rows, device, told),
         }
-        let (first, last) = (seen.first()?, seen.last()?);
-        let span = Span { open_ns: first.at_ns, close_ns: last.at_ns };
-        let polls_ns: Vec<u64> = rows.iter().map(|row| row.at_ns).collect();
-        let poll_gap_s = median_s(&polls_ns).unwrap_or(0.0);
-        let changed_ns: Vec<u64> = seen
-            .windows(2)
-            .filter_map(|pair| match pair {
-                [from, to] if from.power != to.power => Some(to.at_ns),
-                _ => None,
-            })
-            .collect();
-        let update_s = (changed_ns.len() > 3).then(|| median_s(&changed_ns)).flatten();
-        // A sensor that was hardly seen to change is not taken for faster than they are.
-        let period_s = update_s.unwrap_or(SLOWEST_S).max(poll_gap_s);
-        let shown_anew_s = update_s.filter(|update_s| *update_s > 1.5 * poll_gap_s);
-        let (averaging_s, assumed) =
-            averaging(channel.shows, told.sensor, period_s, shown_anew_s.is_some());
-        let watts = || seen.iter().map(|seen| seen.power.watts());
-        let range_w = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
-        let averaging_ns = averaging_s.map(|seconds| (seconds * SECOND) as u64);
-        let device = Device { register: Kind::Gauge { averaging_ns }, ..device };
-        let facts = Facts {
-            ceiling_w: ceiling_w(&device, range_w.1),
-            deepest_w: told.floor_w.min(range_w.0),
-            poll_gap_s,
-            period_s,
-            lag_s: 0.0,
-            lag_uncertainty_s: period_s.max(LEAST_LAG_S),
-            quantum_j: 0.0,
-            averaging_s,
-        };
-        let frozen = frozen::runs(&seen, period_s);
-        let readings_seen = seen.len() as u64;
-        let updates = changed_ns.len() as u64 + 1;
-        let replay = Replay::new(device.clone(), readings);
-        let series = played(replay, (period_s * SECOND) as u64, &frozen, rows.len());
-        Some(Self {
-            channel: channel.clone(),
-            device,
-            facts,
-            update_s,
-            assumed,
-            span,
-            readings: readings_seen,
-            updates,
-            range_w,
-            lost,
-            frozen,
-            series,
-            polls_ns,
-        })
     }
 
     /// Its series.
@@ -152,9 +85,14 @@ impl Track {
         &self.series
     }
 
+    /// What its readings are taken to be a mean over, s.
+    pub fn averaging_s(&self) -> f64 {
+        self.facts.averaging_s.unwrap_or(self.facts.period_s)
+    }
+
     /// The shortest window it can tell apart, s.
     pub fn resolution_s(&self) -> f64 {
-        self.facts.averaging_s.unwrap_or(self.facts.period_s)
+        self.averaging_s().max(self.facts.period_s)
     }
 
     /// Rows between two instants, and how many of them had no usable number.
@@ -186,11 +124,47 @@ impl Track {
         pairs.map(stretch).collect()
     }
 
+    /// True for a counter of energy.
+    pub const fn is_counter(&self) -> bool {
+        matches!(self.channel.shows, Shows::Counter { .. })
+    }
+
+    /// True when it can tell an energy: a power that was read more than once, or a counter that was
+    /// seen to move.
+    pub const fn has_energy(&self) -> bool {
+        self.readings > 1 && (!self.is_counter() || self.updates > 1)
+    }
+
     /// The energy of a window.
     pub fn estimate(&self, span: Span) -> Estimated {
-        let points = self.series.span(span.open_ns, span.close_ns, 1, 1);
-        let curve = Curve::new(&points, &self.facts);
-        let estimated = estimate::gauge(&curve, span, self.facts.period_s, false);
+        self.estimate_within(span, 0.0)
+    }
+
+    /// The energy of a window of which it is known only so well where it lies, s.
+    pub fn estimate_within(&self, span: Span, uncertainty_s: f64) -> Estimated {
+        // One reading is a power, and its own instant no window.
+        let is_instant = self.readings < 2 && span.close_ns <= span.open_ns;
+        if is_instant || (self.is_counter() && !self.has_energy()) {
+            let stands = self.readings > 1;
+            return Err(Missing::of(if stands { Fault::CounterDead } else { Fault::NotReady }));
+        }
+        let points = self.series.span(span.open_ns, span.close_ns, 2, 2);
+        let lag_uncertainty_s = self.facts.lag_uncertainty_s + uncertainty_s;
+        let facts = Facts { lag_uncertainty_s, ..self.facts };
+        let curve = Curve::new(&points, &facts);
+        if self.is_counter() {
+            return estimate::shared(&curve, span);
+        }
+        let estimated = match estimate::gauge(&curve, span, self.facts.period_s, Edges::Plain) {
+            Ok(_) if self.readings < 2 => Err(Missing::of(Fault::NotReady)),
+            // Polls further apart than the window is long have not seen it.
+            Ok(seen) if span.seconds() < self.facts.period_s * 0.999 => {
+                let fault = Fault::WindowBelowResolution;
+                let (samples, flags) = (seen.samples, seen.flags);
+                Err(Missing { seen: Some(seen), samples, flags, ..Missing::of(fault) })
+            }
+            estimated => estimated,
+        };
         if !self.is_frozen() {
             return estimated;
         }
@@ -215,72 +189,10 @@ impl Track {
     }
 }
 
-/// What a column's readings are a mean over, s (none: not known, and its update period is taken),
-/// and whether that is an assumption. Where every poll shows a new value the sensor's own period is
-/// not seen (`seen` is false): it may be far shorter than the polls' spacing.
-fn averaging(
-    shows: Shows,
-    sensor: Option<Sensor>,
-    period_s: f64,
-    seen: bool,
-) -> (Option<f64>, bool) {
-    let direct = Some(if seen || period_s < 1.5 * SLOWEST_S { period_s } else { SLOWEST_S });
-    match (shows, sensor) {
-        // The driver has this column only where it is a mean over a second.
-        (Shows::Average, _) | (Shows::Draw, Some(Sensor::Averaged)) => (Some(AVERAGED_S), false),
-        (Shows::Draw, Some(Sensor::Direct)) | (Shows::Instant, Some(_)) => (direct, false),
-        (Shows::Draw | Shows::Instant, None) => {
-            ((period_s > AVERAGED_S).then_some(AVERAGED_S), true)
-        }
-    }
-}
-
 /// The most the card can draw, W. A limit that its own readings contradict is none.
 fn ceiling_w(device: &Device, most_w: f64) -> f64 {
     let limited_w = ceiling(device).watts();
     if most_w <= limited_w { limited_w } else { OVER_HIGHEST * most_w }
-}
-
-/// The power of a reading that a card can have.
-fn usable(value: Value, device: &Device) -> Result<Power, Fault> {
-    let Value::Power(power) = value else { return Err(Fault::NotSupported) };
-    let limit = device.limit.unwrap_or(DEFAULT_CEILING);
-    if plausible_power(power, Some(limit)) { Ok(power) } else { Err(Fault::Implausible) }
-}
-
-/// Plays a replay to its end.
-fn played(mut replay: Replay, hole_ns: u64, frozen: &[Run], rows: usize) -> Arc<Series> {
-    let (mut writer, series) = series_of(rows.saturating_add(2), 2);
-    let mut track = GaugeTrack::new(hole_ns);
-    while let Some(at_ns) = replay.next_ns() {
-        if let Ok(reading) = replay.read() {
-            let stood = |run: &Run| run.from_ns < at_ns && at_ns <= run.to_ns;
-            let still = frozen.iter().any(|run| run.work.is_some() && stood(run));
-            let marks = if still { Flags::COUNTER_FROZEN } else { Flags::NONE };
-            push(&mut track, at_ns, reading, marks, &mut writer);
-        }
-    }
-    series
-}
-
-fn push(
-    track: &mut GaugeTrack,
-    at_ns: u64,
-    reading: Reading,
-    mut marks: Flags,
-    writer: &mut SeriesWriter,
-) {
-    let throttle = reading.throttle.unwrap_or_default();
-    if throttle.power_capped {
-        marks |= Flags::POWER_CAPPED;
-    }
-    if throttle.power_braked {
-        marks |= Flags::POWER_BRAKED;
-    }
-    if let Value::Power(power) = reading.value {
-        // Rows are in time order here, so none is refused.
-        let _ = track.reading(at_ns, power, marks, writer);
-    }
 }
 
 /// The median spacing of instants in order, s.

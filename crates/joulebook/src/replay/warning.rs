@@ -1,6 +1,6 @@
 //! What is to be said of a recording beside its figures, as a type.
 
-use std::fmt;
+mod text;
 
 /// Something that a reader of the figures should know. `column` names the card too, where there
 /// are several.
@@ -113,6 +113,114 @@ pub enum Warning {
         /// What is taken, W.
         watts: f64,
     },
+    /// A column has one reading: a power, and no energy.
+    OneReading {
+        /// The columns.
+        column: String,
+    },
+    /// Stamps are cut to whole seconds.
+    StampsTruncated {
+        /// How many rows share a stamp with the one before.
+        doubled: usize,
+        /// True where seconds since the beginning are used in their place.
+        elapsed: bool,
+    },
+    /// One stamp for a whole tick, made by a loop and not by the tool that read the cards.
+    StampsOfLoop {
+        /// How far from it a reading may have been taken, s.
+        seconds: f64,
+    },
+    /// No unit is written anywhere.
+    UnitAssumed {
+        /// The column.
+        column: String,
+        /// What is taken.
+        unit: &'static str,
+    },
+    /// The header's names stand in another order than the columns.
+    HeaderMisnamed {
+        /// The column that should tell cards apart, and does not.
+        named: String,
+        /// The one that does.
+        used: String,
+    },
+    /// The header names more columns than rows have.
+    ShortRows {
+        /// Cells in a row.
+        cells: usize,
+        /// The names without cells.
+        without: String,
+    },
+    /// There is no header; what the columns are was told by their cells.
+    Inferred {
+        /// What was taken.
+        columns: String,
+    },
+    /// The last tick has lost cards.
+    CutTick {
+        /// Its last line.
+        line: usize,
+        /// Cards it has.
+        has: usize,
+        /// Cards there are.
+        of: usize,
+    },
+    /// Instances share a card's power.
+    Instances {
+        /// The card.
+        card: String,
+        /// How many.
+        instances: usize,
+    },
+    /// Labels that are no part of a series' name.
+    LabelsIgnored {
+        /// Their names.
+        labels: String,
+    },
+    /// Counters that stand for parts of one thing.
+    Parts {
+        /// What they are told apart by.
+        label: String,
+    },
+    /// A mark of the log that is no window.
+    MarkRefused {
+        /// Its line.
+        line: usize,
+        /// Why.
+        why: String,
+    },
+    /// A counter that fell or jumped.
+    Restarted {
+        /// The column.
+        column: String,
+        /// How often.
+        times: usize,
+        /// When first, s after the beginning.
+        from_s: f64,
+    },
+    /// The sensor follows power slowly.
+    SlowSensor {
+        /// The card.
+        card: String,
+        /// What is allowed for it, s.
+        seconds: f64,
+    },
+    /// A column covers more than the card.
+    Covers {
+        /// The column.
+        column: String,
+        /// What it covers.
+        what: &'static str,
+    },
+    /// Windows whose place is known only so well.
+    WindowsUncertain {
+        /// How many.
+        windows: usize,
+        /// Of how many.
+        of: usize,
+        /// The worst, s.
+        seconds: f64,
+    },
     /// Windows that are too short for the sensor.
     WindowsBelowResolution {
         /// How many.
@@ -151,83 +259,24 @@ impl Warning {
             Self::Averaged { .. } => "averaged",
             Self::WindowAssumed { .. } => "window_assumed",
             Self::CeilingAssumed { .. } => "ceiling_assumed",
+            Self::OneReading { .. } => "one_reading",
+            Self::StampsTruncated { .. } => "stamps_truncated",
+            Self::StampsOfLoop { .. } => "stamps_of_loop",
+            Self::UnitAssumed { .. } => "unit_assumed",
+            Self::HeaderMisnamed { .. } => "header_misnamed",
+            Self::ShortRows { .. } => "short_rows",
+            Self::Inferred { .. } => "columns_inferred",
+            Self::CutTick { .. } => "cut_tick",
+            Self::Instances { .. } => "instances",
+            Self::LabelsIgnored { .. } => "labels_ignored",
+            Self::Parts { .. } => "parts",
+            Self::MarkRefused { .. } => "mark_refused",
+            Self::Restarted { .. } => "counter_reset",
+            Self::SlowSensor { .. } => "slow_sensor",
+            Self::Covers { .. } => "covers_more",
+            Self::WindowsUncertain { .. } => "window_uncertain",
             Self::WindowsBelowResolution { .. } => "window_below_resolution",
             Self::WindowsOutside { .. } => "partial",
-        }
-    }
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused { rows, line, why } => {
-                write!(to, "{rows} rows left out; the first, line {line}: {why}")
-            }
-            Self::TimeGoesBack { rows, line } => write!(
-                to,
-                "{rows} rows left out whose time goes back, from line {line} (a clock was set, or \
-                 the zone's clocks changed)"
-            ),
-            Self::CutLastRow { line } => {
-                write!(to, "line {line}, the last, has lost its end and is left out")
-            }
-            Self::RowsInClusters { rows } => write!(
-                to,
-                "rows come {rows} at a time and no column says whose they are: if they are of \
-                 several cards the figures are worthless; record index,uuid as well"
-            ),
-            Self::Missing { column, cells, of, fault, line } => write!(
-                to,
-                "{column}: {cells} of {of} cells hold no number (line {line}: {fault}); they are \
-                 left out, not taken for 0 W"
-            ),
-            Self::OneValue { column, watts, rows } => write!(
-                to,
-                "{column} is {watts} W in all {rows} rows: a card that did nothing, or a frozen \
-                 sensor (record utilization.gpu and temperature.gpu to tell)"
-            ),
-            Self::Frozen { column, watts, rows, seconds, from_s, work } => write!(
-                to,
-                "{column} is frozen: {watts} W in {rows} rows, {seconds:.1} s from +{from_s:.3} s, \
-                 while {work}"
-            ),
-            Self::Bridged { column, holes, longest_s, joules } => write!(
-                to,
-                "{column}: {holes} stretches without readings (the longest {longest_s:.3} s) are \
-                 bridged by a straight line: {joules:.3} J"
-            ),
-            Self::Gap { column, gaps, longest_s, from_s } => write!(
-                to,
-                "{column}: {gaps} gaps too long to bridge (the longest {longest_s:.1} s, the first \
-                 from +{from_s:.3} s): what was drawn in them is not known"
-            ),
-            Self::Averaged { column, seconds } => write!(
-                to,
-                "{column}: each reading is the mean over {seconds} s, so that what is shorter is \
-                 smeared, and shows late"
-            ),
-            Self::WindowAssumed { column, seconds } => write!(
-                to,
-                "no card's name tells what a reading of {column} is the mean over: the sensor's \
-                 period, {seconds:.3} s, is taken for it (--card NAME decides)"
-            ),
-            Self::CeilingAssumed { card, watts } => write!(
-                to,
-                "no power limit of {card} is known, or its readings pass it: bounds allow \
-                 {watts:.0} W; --limit W, or a column power.limit, makes them narrower"
-            ),
-            Self::WindowsBelowResolution { windows, of, column, seconds } => write!(
-                to,
-                "{windows} of {of} windows are shorter than the {seconds:.3} s that {column} can \
-                 tell apart: what was seen in them is shown, and is no measurement"
-            ),
-            Self::WindowsOutside { windows, of, hours } => {
-                write!(to, "{windows} of {of} windows lie outside the recording")?;
-                match hours {
-                    Some(hours) => write!(to, "; with the zone {hours:+} h they would lie inside"),
-                    None => Ok(()),
-                }
-            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{PoisonError, atomic::Ordering};
 
 use joulebook_core::{
     Fault, Flags, Measurement, Tenancy,
-    estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Rule, Span},
+    estimate::{self, Curve, Edges, Estimated, Facts, Missing, Neighbours, Rule, Span},
     grade::{Context, Hint, combine, grade},
     ring::Point,
 };
@@ -144,7 +144,7 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
     }
     if !card.is_counter() {
         let curve = Curve::new(&points, &facts);
-        return whole(estimate::gauge(&curve, span, card.update_s(), true));
+        return whole(estimate::gauge(&curve, span, card.update_s(), Edges::Held));
     }
     let newest_at = |at_ns: u64, whole: Option<Point>| match only {
         None => whole,
@@ -168,15 +168,15 @@ fn later(
 ) -> Part {
     let (series, facts) = card.ruler(span.seconds());
     let lag_ns = (facts.lag_s * 1e9) as u64;
-    let after_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
-    let to_ns = span.close_ns.saturating_add(after_ns);
+    let after_s = facts.lag_s + facts.lag_uncertainty_s + gauge_after_s(card, &facts);
+    let to_ns = span.close_ns.saturating_add((after_s * 1e9) as u64);
     let mut points = series.span(span.open_ns, to_ns, AROUND, AROUND);
     if std::ptr::eq(series, &raw const *card.series) {
         opening_kept(pending, number, &mut points);
     }
     let curve = Curve::new(&points, &facts);
     let estimated = if !card.is_counter() {
-        estimate::gauge(&curve, span, card.update_s(), false)
+        estimate::gauge(&curve, span, card.update_s(), Edges::Centred)
     } else if only.is_some() {
         unresolved_stage(&curve, span).unwrap_or_else(|| estimate::shared(&curve, span))
     } else {
@@ -193,7 +193,8 @@ fn later(
     match (estimated, share) {
         (Ok(whole), Some(share)) => {
             let ratio = if whole.gross_j > 0.0 { share.energy_j / whole.gross_j } else { 0.0 };
-            let bound_j = worst_edge_j(&points, span, &facts) * share.edges
+            let bound_j = (worst_edge_j(&points, span, &facts) + smeared_edge_j(card))
+                * share.edges
                 + facts.lag_uncertainty_s * facts.swing_w();
             let range_j = (share.energy_j - bound_j, share.energy_j + bound_j);
             let bridged_j = whole.bridged_j * ratio;
@@ -225,6 +226,21 @@ fn worst_edge_j(points: &[Point], span: Span, facts: &Facts) -> f64 {
         facts.swing_w() * length_s / 4.0 + uncertainty_s * facts.ceiling_w + facts.quantum_j
     };
     touching.map(edge_j).fold(0.0, f64::max)
+}
+
+/// What a gauge's averaging hides at any one edge that is read where it stands, J.
+fn smeared_edge_j(card: &Card) -> f64 {
+    let facts = card.facts();
+    if card.is_counter() {
+        return 0.0;
+    }
+    let update_s = card.update_s();
+    facts.swing_w() * (facts.averaging_s.unwrap_or(update_s) / 4.0 + update_s / 2.0)
+}
+
+/// How long after a window a gauge's readings still sharpen it, s.
+pub(super) fn gauge_after_s(card: &Card, facts: &Facts) -> f64 {
+    if card.is_counter() { 0.0 } else { estimate::settles_after_s(facts, card.update_s()) }
 }
 
 /// A stage inside one tick is one that the register was too slow to see.
@@ -278,11 +294,12 @@ pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> b
     reached && after.get(first..).is_some_and(estimate::is_pinned)
 }
 
-/// Whether the card's curve reaches the window's end.
+/// Whether the card's curve reaches as far as the window's end is read.
 pub(super) fn reaches(pending: &Pending, card: &Card) -> bool {
-    let lag_ns = (card.facts().lag_s * 1e9) as u64;
-    let close_ns = pending.close_ns.saturating_add(lag_ns);
-    card.series.newest().is_some_and(|newest| newest.at_ns >= close_ns)
+    let (series, facts) = card.ruler(pending.seconds());
+    let after_s = facts.lag_s + gauge_after_s(card, &facts);
+    let close_ns = pending.close_ns.saturating_add((after_s * 1e9) as u64);
+    series.newest().is_some_and(|newest| newest.at_ns >= close_ns)
 }
 
 /// Who was on the cards meanwhile, and the others' names where that makes the window contended.

@@ -2,7 +2,8 @@
 //!
 //! Two answers, both honest: [`Pending::now`] from what was published by the close, and
 //! [`Pending::settle`] (or `.await`) once the publishes after it have come. Nothing waits longer
-//! than the register takes to publish: a lag, three periods and a poll.
+//! than the register takes to publish: a lag, three periods and a poll, and for a sensor that
+//! averages half of what it averages over.
 
 use std::{
     future::Future,
@@ -63,9 +64,12 @@ impl Pending {
 
     /// The last instant by which the card's publishes can still sharpen the figure, ns.
     pub(super) fn deadline_ns(&self, card: &Card) -> u64 {
-        let facts = card.facts();
-        let wait_s =
-            facts.lag_s + facts.lag_uncertainty_s + 3.0 * facts.period_s + facts.poll_gap_s;
+        let (_, facts) = card.ruler(self.seconds());
+        let wait_s = facts.lag_s
+            + facts.lag_uncertainty_s
+            + answer::gauge_after_s(card, &facts)
+            + 3.0 * facts.period_s
+            + facts.poll_gap_s;
         self.close_ns.saturating_add((wait_s * 1e9) as u64)
     }
 
@@ -85,6 +89,11 @@ impl Pending {
         let settled =
             self.closed && self.inner.cards.iter().all(|card| answer::reaches(self, card));
         answer::measurement(self, settled)
+    }
+
+    /// The window's length, s.
+    pub(super) fn seconds(&self) -> f64 {
+        self.close_ns.saturating_sub(self.open_ns) as f64 / 1e9
     }
 
     /// Flags of the window itself.

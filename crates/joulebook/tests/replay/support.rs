@@ -19,6 +19,15 @@ pub fn made_up(name: &str) -> Vec<u8> {
     fs::read(root().join("testdata/recordings").join(name)).unwrap()
 }
 
+/// The names of all made-up logs and files of windows.
+pub fn all_made_up() -> Vec<String> {
+    let entries = fs::read_dir(root().join("testdata/recordings")).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name != "README.md").collect();
+    names.sort();
+    names
+}
+
 pub fn recording(bytes: &[u8]) -> Recording {
     with(bytes, &Options::default())
 }
@@ -39,11 +48,16 @@ pub fn spans(recording: &Recording, marks: &[u8], zone: &str) -> Vec<Span> {
     let zone: Zone = zone.parse().unwrap();
     let marks = replay::marks(marks).unwrap();
     let first_ns = recording.span.open_ns;
-    let span = |(start, end): &(replay::Moment, replay::Moment)| Span {
-        open_ns: start.on(recording.clock, Some(&zone), first_ns).unwrap(),
-        close_ns: end.on(recording.clock, Some(&zone), first_ns).unwrap(),
+    let span = |mark: &replay::Mark| Span {
+        open_ns: mark.start.on(recording.clock, Some(&zone), first_ns).unwrap(),
+        close_ns: mark.end.on(recording.clock, Some(&zone), first_ns).unwrap(),
     };
     marks.windows.iter().map(span).collect()
+}
+
+/// The gross energy of all cards over all of a recording, J.
+pub fn whole_j(recording: &Recording, ask: &Ask) -> f64 {
+    recording.sum(&recording.whole(ask), ask).seen.unwrap().gross_j
 }
 
 /// The one card of a recording over a window.

@@ -17,7 +17,7 @@ const GAIN: f64 = 0.05;
 const ZONE: &str = "+01:00";
 
 /// The folder of recordings, or a line that says it is not there.
-fn traces() -> Option<PathBuf> {
+pub fn traces() -> Option<PathBuf> {
     let folder = root().join("../shared/traces");
     if folder.join("index.json").exists() {
         return Some(folder);
@@ -26,7 +26,7 @@ fn traces() -> Option<PathBuf> {
     None
 }
 
-fn bytes(folder: &std::path::Path, name: &str) -> Vec<u8> {
+pub fn bytes(folder: &std::path::Path, name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).unwrap()
 }
 

@@ -107,6 +107,7 @@ fn lines(report: &Report) -> Vec<(&'static str, String)> {
             Scope::Gpu => "the GPU",
             Scope::Module => "the whole module (CPU, memory, GPU)",
             Scope::Package => "the processor package",
+            Scope::Machine => "the whole machine",
         };
         lines.push(("counter covers", scope.to_owned()));
         let lag = "not known: the gauge is late too; it takes a load whose own timing is known";

@@ -3,9 +3,35 @@
 use joulebook::replay::{Answer, Card, Track};
 use serde_json::{Value, json};
 
-use super::{Report, tally::tally};
+use super::{
+    Report,
+    tally::{all_logs, tally},
+};
 
-pub(super) fn form(report: &Report) -> String {
+/// One log's object; several logs' objects in one, with their sum where they have one.
+pub(super) fn forms(reports: &[Report]) -> String {
+    let whole = match reports {
+        [report] => form(report),
+        reports => {
+            let (sum, why) = match all_logs(reports) {
+                Ok(sum) => (
+                    json!({
+                        "gross_joules": sum.gross_j,
+                        "gross_bound_joules": sum.bound_j,
+                        "joules": sum.joules,
+                    }),
+                    None,
+                ),
+                Err(why) => (Value::Null, Some(why)),
+            };
+            let logs: Vec<Value> = reports.iter().map(form).collect();
+            json!({"logs": logs, "sum": sum, "no_sum_because": why})
+        }
+    };
+    format!("{whole}\n")
+}
+
+fn form(report: &Report) -> Value {
     let recording = &report.recording;
     let warnings = report
         .warnings
@@ -46,6 +72,9 @@ pub(super) fn form(report: &Report) -> String {
                 let from_ns = window.sum.span.open_ns;
                 let after_s = (from_ns as f64 - recording.span.open_ns as f64) / 1e9;
                 map.insert("from_start_s".to_owned(), after_s.into());
+                if let Some(name) = &window.name {
+                    map.insert("name".to_owned(), name.as_str().into());
+                }
             }
             form
         });
@@ -73,7 +102,7 @@ pub(super) fn form(report: &Report) -> String {
             }),
         );
     }
-    format!("{whole}\n")
+    whole
 }
 
 fn card_form(report: &Report, answer: &Answer, card: &Card) -> Value {
@@ -85,6 +114,7 @@ fn card_form(report: &Report, answer: &Answer, card: &Card) -> Value {
             "card".to_owned(),
             json!({
                 "index": name.index, "uuid": name.uuid, "pci": name.pci, "model": name.model,
+                "name": name.name,
             }),
         );
         if let Some(track) = used {
@@ -106,7 +136,8 @@ fn track_form(track: &Track) -> Value {
         "updates": track.updates,
         "update_period_s": track.update_s,
         "poll_gap_s": track.facts.poll_gap_s,
-        "averaging_s": track.resolution_s(),
+        "counter": track.is_counter(),
+        "averaging_s": (!track.is_counter()).then(|| track.averaging_s()),
         "averaging_assumed": track.assumed,
     })
 }

@@ -10,16 +10,37 @@ use joulebook::{
 
 use super::{
     Report, Window,
-    tally::{Tally, tally},
+    tally::{AllLogs, Tally, all_logs, tally},
 };
 
 /// How far a board's own gain can be off, uncalibrated: common to all its readings, and in no bound.
 pub(super) const GAIN_PERCENT: f64 = 5.0;
 
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn pages(reports: &[Report]) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
-    let _ = write(&mut text, report);
+    for (number, report) in reports.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        // Writing to a string does not fail.
+        let _ = write(&mut text, report);
+    }
+    if reports.len() > 1 {
+        let _ = match all_logs(reports) {
+            Ok(AllLogs { gross_j, bound_j, joules }) => {
+                let above = joules.map(|joules| format!("{} J above idle, ", significant(joules)));
+                writeln!(
+                    text,
+                    "\nall {} logs  {}{} J gross ± {} J",
+                    reports.len(),
+                    above.unwrap_or_default(),
+                    significant(gross_j),
+                    significant(bound_j)
+                )
+            }
+            Err(why) => writeln!(text, "\nno sum over the {} logs: {why}", reports.len()),
+        };
+    }
     text
 }
 
@@ -55,8 +76,10 @@ fn write(to: &mut String, report: &Report) -> fmt::Result {
             };
             writeln!(to, "  column   {}{others}", track.channel.name)?;
             sensor(to, track)?;
-            let mean =
-                answer.seen.map(|_| format!("mean {:.1} W, ", answer.measurement.mean_watts));
+            let mean = answer
+                .seen
+                .filter(|_| track.has_energy())
+                .map(|_| format!("mean {:.1} W, ", answer.measurement.mean_watts));
             let (least_w, most_w) = track.range_w;
             let mean = mean.unwrap_or_default();
             writeln!(to, "  power    {mean}{least_w:.1} to {most_w:.1} W")?;
@@ -82,18 +105,27 @@ fn write(to: &mut String, report: &Report) -> fmt::Result {
 
 fn sensor(to: &mut String, track: &Track) -> fmt::Result {
     let milliseconds = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
+    if track.readings < 2 {
+        return writeln!(to, "  sensor   one reading");
+    }
     let update = match track.update_s {
         Some(update_s) => format!("a new value every {}", milliseconds(update_s)),
         None => "too few changes to tell its period".to_owned(),
     };
+    let kind = match track.is_counter() {
+        true => "a counter of energy".to_owned(),
+        false => format!(
+            "a mean over {}{}",
+            milliseconds(track.averaging_s()),
+            if track.assumed { " (assumed)" } else { "" }
+        ),
+    };
     writeln!(
         to,
-        "  sensor   {} readings {} apart, {} updates, {update}; a mean over {}{}",
+        "  sensor   {} readings {} apart, {} updates, {update}; {kind}",
         track.readings,
         milliseconds(track.facts.poll_gap_s),
         track.updates,
-        milliseconds(track.resolution_s()),
-        if track.assumed { " (assumed)" } else { "" },
     )
 }
 
@@ -144,8 +176,9 @@ fn windows(to: &mut String, report: &Report) -> fmt::Result {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(["", "from", "s", "gross J", "± J", "low", "high", "J", "rows", "read from"]);
-    for (number, Window { cards, sum }) in (1..).zip(&report.windows) {
-        row(&mut table, report, &number.to_string(), sum);
+    for (number, Window { name, cards, sum }) in (1..).zip(&report.windows) {
+        let named = name.as_ref().map(|name| format!("{number} {name}"));
+        row(&mut table, report, &named.unwrap_or_else(|| number.to_string()), sum);
         if cards.len() > 1 {
             for (answer, card) in cards.iter().zip(&report.recording.cards) {
                 row(&mut table, report, &card.name.label(), answer);

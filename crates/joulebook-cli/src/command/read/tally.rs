@@ -3,7 +3,7 @@
 
 use joulebook::{Method, replay::Answer};
 
-use super::Window;
+use super::{Report, Window, not_apart};
 
 /// The sum over windows.
 #[derive(Debug, Default)]
@@ -67,4 +67,35 @@ fn add(tally: &mut Tally, window: &Answer) {
         tally.measured.above_idle += 1;
         tally.measured.joules += joules;
     }
+}
+
+/// All of several logs.
+#[derive(Debug, Default)]
+pub(super) struct AllLogs {
+    pub gross_j: f64,
+    /// Sum of the worst cases.
+    pub bound_j: f64,
+    /// Above idle, where every log has that.
+    pub joules: Option<f64>,
+}
+
+/// The sum over logs, or why there is none: cards that may be the same, or one that was not
+/// measured.
+pub(super) fn all_logs(reports: &[Report]) -> Result<AllLogs, String> {
+    if let Some(why) = not_apart(reports) {
+        return Err(why);
+    }
+    let mut sum = AllLogs { joules: Some(0.0), ..AllLogs::default() };
+    for report in reports {
+        let whole = report.sum.as_ref().or(report.cards.first());
+        let Some((whole, seen)) =
+            whole.and_then(|whole| Some((whole, whole.seen?))).filter(|(it, _)| it.is_measured())
+        else {
+            return Err(format!("{} was not measured", report.path));
+        };
+        sum.gross_j += seen.gross_j;
+        sum.bound_j += seen.bound_j;
+        sum.joules = sum.joules.zip(whole.measurement.joules).map(|(sum, own)| sum + own);
+    }
+    Ok(sum)
 }

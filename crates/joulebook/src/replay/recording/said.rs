@@ -28,7 +28,8 @@ impl Recording {
                 let limit = track.device.limit;
                 limit.is_some_and(|limit| track.range_w.1 <= limit.watts() * 1.1)
             };
-            if let Some(track) = card.tracks.iter().find(|track| !believed(track)) {
+            let energetic = |track: &&Track| track.has_energy() && !believed(track);
+            if let Some(track) = card.tracks.iter().find(energetic) {
                 let watts = track.facts.ceiling_w;
                 merge(&mut said, Warning::CeilingAssumed { card: label, watts });
             }
@@ -67,7 +68,17 @@ impl Recording {
                 joules: bridged.iter().map(|(_, _, joules)| joules).sum(),
             });
         }
+        if track.readings == 1 {
+            return merge(said, Warning::OneReading { column: track.channel.name.clone() });
+        }
         let gaps = track.stretches(Flags::GAP);
+        if track.is_counter() {
+            if let Some((from_ns, ..)) = gaps.first() {
+                let (times, from_s) = (gaps.len(), after_s(*from_ns));
+                said.push(Warning::Restarted { column: column(), times, from_s });
+            }
+            return;
+        }
         if let Some((from_ns, ..)) = gaps.first() {
             said.push(Warning::Gap {
                 column: column(),
@@ -76,7 +87,7 @@ impl Recording {
                 from_s: after_s(*from_ns),
             });
         }
-        let seconds = track.resolution_s();
+        let seconds = track.averaging_s();
         let column = track.channel.name.clone();
         if track.assumed {
             merge(said, Warning::WindowAssumed { column, seconds });
@@ -98,7 +109,8 @@ impl Recording {
         let tracks = self.cards.first().into_iter().flat_map(|card| {
             windows.iter().filter_map(move |span| {
                 let track = ask.track(card, span.seconds())?;
-                (span.seconds() < track.resolution_s()).then_some(track)
+                let is_short = span.seconds() < track.resolution_s() && !track.is_counter();
+                is_short.then_some(track)
             })
         });
         let short: Vec<&Track> = tracks.collect();
@@ -134,6 +146,9 @@ fn merge(said: &mut Vec<Warning>, warning: Warning) {
     let close = |one: f64, other: f64| (one - other).abs() < 5e-4;
     for known in said.iter_mut() {
         match (known, &warning) {
+            (Warning::OneReading { column }, Warning::OneReading { column: name }) => {
+                return add(column, name);
+            }
             (
                 Warning::WindowAssumed { column, seconds },
                 Warning::WindowAssumed { column: name, seconds: other },
