@@ -1,4 +1,4 @@
-//! What is held is bounded whatever happens.
+//! What is held is bounded whatever happens, and a receipt's error by its own bound.
 
 use super::*;
 
@@ -68,4 +68,77 @@ fn a_tick_of_too_many_seats_is_settled_early_and_counted() {
     assert!(counts.forced > 0, "{counts:?}");
     let standing = desk.keeper.standing(0).unwrap();
     assert!(standing.ticks <= 4, "{standing:?}");
+}
+
+/// A request: opened at, read for, tokens at each 7 ms, and what usage says of them.
+type Work = (u64, u64, u64, Option<u64>);
+
+/// Receipts of the same work, when each publish is off by so many µJ.
+fn receipts(
+    work: &[Work],
+    drawn_uj: &[u64],
+    off_uj: &[i64],
+    edge_uj: u64,
+    floor_w: u64,
+) -> Vec<Receipt> {
+    let mut keeper =
+        Keeper::new(Settings { wait_ns: 250 * MS, ..Settings::default() }, [facts("a", 0)]);
+    let rest = Some(Rest { power_uw: floor_w * 1_000_000, off_uw: None, model_loaded: true });
+    let mut done = Vec::new();
+    for (number, pair) in off_uj.windows(2).enumerate() {
+        let (begin_ns, end_ns) =
+            (Desk::at(number as u64 * 100), Desk::at((number as u64 + 1) * 100));
+        for at_ns in (begin_ns..end_ns).step_by(MS as usize) {
+            for (id, (open_ms, read_ms, tokens, usage)) in (0u64..).zip(work) {
+                let (opened_ns, first_ns) = (Desk::at(*open_ms), Desk::at(open_ms + read_ms));
+                let ended_ns = first_ns + tokens * 7 * MS;
+                if at_ns == opened_ns {
+                    keeper.open(at_ns, opening(id, &[0])).unwrap();
+                    keeper.prompt(id, 300, None);
+                }
+                if at_ns >= first_ns && at_ns < ended_ns && (at_ns - first_ns) % (7 * MS) == 0 {
+                    keeper.tokens(id, at_ns, (at_ns - first_ns) / (7 * MS) + 1);
+                }
+                if at_ns == ended_ns {
+                    let usage = Usage { completion: *usage, ..Usage::default() };
+                    keeper.close(id, at_ns, Status::Done, usage);
+                }
+            }
+        }
+        let shown = drawn_uj[number] as i64 + pair[1] - pair[0];
+        let tick = publish(begin_ns, end_ns, shown as u64);
+        keeper.publish(0, Publish { rest, edge_uj, ..tick });
+        keeper.advance(end_ns + 10 * MS);
+        keeper.self_check().unwrap();
+        done.extend(keeper.finished());
+    }
+    // With everything known.
+    let now = Desk::at(off_uj.len() as u64 * 100);
+    done.iter().map(|receipt| keeper.receipt(receipt.id, now).unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// The same rule on the true energies of the ticks: what publishes are off by moves no receipt
+    /// by more than it says.
+    #[test]
+    fn a_receipt_is_never_off_by_more_than_its_bound(
+        work in proptest::collection::vec((0u64..1500, 1u64..600, 1u64..60, proptest::option::of(1u64..90)), 1..8),
+        drawn_uj in proptest::collection::vec(30_000_000u64..70_000_000, 30),
+        off in proptest::collection::vec(-1.0..1.0f64, 31),
+        edge_uj in 0u64..5_000_000,
+        floor_w in 0u64..150,
+    ) {
+        let off_uj: Vec<i64> = off.iter().map(|off| (off * edge_uj as f64) as i64).collect();
+        let measured = receipts(&work, &drawn_uj, &off_uj, edge_uj, floor_w);
+        let truth = receipts(&work, &drawn_uj, &[0; 31], edge_uj, floor_w);
+        prop_assert_eq!(measured.len(), truth.len());
+        prop_assert!(!measured.is_empty());
+        for (measured, truth) in measured.iter().zip(&truth) {
+            let (Some(joules), Some(true_joules)) = (measured.joules, truth.joules) else { continue };
+            let bound = measured.bound_joules.unwrap();
+            prop_assert!((joules - true_joules).abs() <= bound, "{} is not {} ± {}", joules, true_joules, bound);
+        }
+    }
 }
