@@ -290,7 +290,17 @@ impl Keeper {
             self.first_token(id, at_ns);
         }
         let Some(request) = self.requests.get_mut(place) else { return };
+        // Where the final amount is known already, each late token changes what the others weigh.
+        let is_closed = request.usage.completion.is_some();
+        let before = is_closed.then(|| request.facts());
         let weighing = request.add_tokens(more);
+        if let Some(from_ns) = before.and_then(|before| before.differ_from(request.facts())) {
+            for page in &request.pages {
+                if let Some(book) = self.books.get_mut(page.card) {
+                    book.touch(place, from_ns);
+                }
+            }
+        }
         if weighing == 0 {
             return;
         }
