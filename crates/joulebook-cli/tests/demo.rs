@@ -42,7 +42,12 @@ fn windows_hold_the_truth_within_their_bounds() {
 
 #[test]
 fn requests_are_charged_what_the_register_counted() {
-    let report = demo(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let report = demo(&["--journal", journal.to_str().unwrap()]);
+    let audit = Command::new(env!("CARGO_BIN_EXE_joulebook")).arg("audit").arg(&journal).output();
+    let audit = audit.unwrap();
+    assert!(audit.status.success(), "{}", String::from_utf8_lossy(&audit.stderr));
     let requests = report["requests"].as_array().unwrap();
     assert_eq!(requests.len(), 24);
     for card in report["trial_balance"]["cards"].as_array().unwrap() {

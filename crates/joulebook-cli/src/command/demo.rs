@@ -6,7 +6,7 @@ mod card;
 mod requests;
 mod windows;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 /// Measure on a simulated card whose true energy is known.
 #[derive(Debug, clap::Args)]
@@ -17,9 +17,16 @@ pub struct Arguments {
     /// Single pieces of work of 5 ms to 2 s, in place of requests in flight together.
     #[arg(long)]
     windows: bool,
+    /// Keep the journal of the books in this file, for `joulebook audit`.
+    #[arg(long, value_name = "FILE", conflicts_with = "windows")]
+    journal: Option<PathBuf>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.windows { windows::run(arguments.json) } else { requests::run(arguments.json) }
+    if arguments.windows {
+        windows::run(arguments.json)
+    } else {
+        requests::run(arguments.json, arguments.journal.as_deref())
+    }
 }

@@ -3,7 +3,9 @@
 
 use std::{
     collections::HashMap,
+    fs::File,
     io::{self, IsTerminal, Write},
+    path::Path,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -59,7 +61,11 @@ struct Report {
 }
 
 /// Runs the demo.
-pub fn run(json: bool) -> anyhow::Result<ExitCode> {
+pub fn run(json: bool, journal_file: Option<&Path>) -> anyhow::Result<ExitCode> {
+    // Refused before anything is done.
+    let mut file = journal_file
+        .map(|path| File::create_new(path).with_context(|| format!("{}", path.display())))
+        .transpose()?;
     let progress = if io::stderr().is_terminal() && !json {
         ProgressBar::new(u64::from(REQUESTS)).with_message("requests")
     } else {
@@ -113,6 +119,9 @@ pub fn run(json: bool) -> anyhow::Result<ExitCode> {
         trial_balance,
         journal_transactions: journal.audit()?,
     };
+    if let Some(file) = &mut file {
+        file.write_all(&journal.bytes()).context("the journal")?;
+    }
     let mut out = anstream::stdout();
     if json {
         writeln!(out, "{}", serde_json::to_string(&report)?)?;
@@ -226,9 +235,13 @@ impl Write for Journal {
 }
 
 impl Journal {
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Proves the books from the journal alone; the number of transactions.
     fn audit(&self) -> anyhow::Result<u64> {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = self.bytes();
         let mut auditor = Auditor::new();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let line: Line = serde_json::from_slice(line).context("a line of the journal")?;
@@ -296,7 +309,7 @@ fn page(report: &Report) -> String {
          Joules are above idle. ± is the measurement's alone; that the division among requests \
          follows the engine's own\ncost (a decode step costs a fixed part, shared, and a part for \
          each) rests on its calibration.\n\
-         joulebook demo --windows shows single pieces of work of 5 ms to 2 s.\n",
+         joulebook demo --windows shows single pieces of work of 5 ms to 2 s; --journal FILE keeps the journal,\nand joulebook audit FILE proves it anew.\n",
         APART.as_millis(),
         significant(report.true_joules),
         significant(report.charged_joules),
