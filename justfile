@@ -8,7 +8,7 @@ default:
 demo *arguments:
     cargo run --release -- demo {{arguments}}
 
-# all that CI runs (--quick: without loom and Python)
+# all that CI runs (--quick: without loom, fuzz and Python)
 test *arguments:
     ./test {{arguments}}
 

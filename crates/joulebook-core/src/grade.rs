@@ -141,7 +141,7 @@ fn blank(context: &Context) -> Measurement {
         seconds: context.seconds,
         samples: 0,
         mean_watts: 0.0,
-        idle_watts: context.idle_w.unwrap_or(0.0),
+        idle_watts: context.idle_w,
         source: context.source,
         backend: context.backend,
         stages: Vec::new(),

@@ -73,6 +73,10 @@ fn without_a_baseline_only_the_gross_figure_stands() {
     let got = grade(&estimate(700.0, 5.0, 4), &context(10.0, None), Hint::default());
     assert_eq!((got.joules, got.error), (None, Some(Fault::NoBaseline)));
     assert_eq!(got.gross_joules, Some(700.0));
+    // A floor that is not known is no floor of 0 W; giul's form alone has no other word for it.
+    let of = |form: serde_json::Value| form["idle_watts"].clone();
+    assert_eq!(of(serde_json::to_value(got.form(0)).unwrap()), json!(null));
+    assert_eq!(of(serde_json::to_value(got.giul_form(0)).unwrap()), json!(0.0));
 }
 
 #[test]

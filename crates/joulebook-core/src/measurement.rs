@@ -75,8 +75,8 @@ pub struct Measurement {
     pub samples: u64,
     /// Gross mean power seen; 0 when nothing was seen.
     pub mean_watts: f64,
-    /// The idle floor that was subtracted.
-    pub idle_watts: f64,
+    /// The idle floor that is subtracted; none where none is known.
+    pub idle_watts: Option<f64>,
     /// Whose reading it is.
     pub source: Source,
     /// What read it, or tried to.
@@ -170,7 +170,7 @@ impl<'a> GiulForm<'a> {
             seconds: rounded(of.seconds, 4),
             samples: of.samples,
             mean_watts: rounded(of.mean_watts, 2),
-            idle_watts: rounded(of.idle_watts, 2),
+            idle_watts: rounded(of.idle_watts.unwrap_or(0.0), 2),
             source: of.source,
             backend: of.backend,
             joules_per_token: per_token.map(|value| figure(value, 5)),
@@ -191,7 +191,7 @@ pub struct Form<'a> {
     seconds: f64,
     samples: u64,
     mean_watts: f64,
-    idle_watts: f64,
+    idle_watts: Option<f64>,
     source: Source,
     backend: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -235,7 +235,7 @@ impl<'a> Form<'a> {
             seconds: rounded(of.seconds, 6),
             samples: of.samples,
             mean_watts: rounded(of.mean_watts, 3),
-            idle_watts: rounded(of.idle_watts, 3),
+            idle_watts: of.idle_watts.map(|watts| rounded(watts, 3)),
             source: of.source,
             backend: of.backend,
             joules_per_token: joules(per_token),

@@ -3,7 +3,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, Read, Seek, SeekFrom, Write},
     path::Path,
     sync::Arc,
 };
@@ -42,8 +42,26 @@ pub(super) struct Sink {
 
 impl JournalFile {
     /// Opens a file at its end, and makes it where there is none.
+    ///
+    /// Refused: one that ends in a cut line, as a crash leaves it; a line written behind it would be
+    /// glued to it and lost.
     pub fn append(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        if file.seek(SeekFrom::End(0))? > 0 {
+            let mut last = [0];
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+            if last != *b"\n" {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!(
+                        "{} ends in a cut line, as a crash leaves it: keep it for joulebook audit, and \
+                         begin another file",
+                        path.display()
+                    ),
+                ));
+            }
+        }
         Ok(Self(BufWriter::new(file)))
     }
 }

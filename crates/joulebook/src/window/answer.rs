@@ -275,12 +275,15 @@ fn still(card: &Card, span: Span, missing: Missing) -> Missing {
 }
 
 /// Whether the card's publishes can no longer sharpen the window.
-pub(super) fn is_settled(pending: &Pending, card: &Card, out_of_time: bool) -> bool {
+pub(super) fn is_settled(
+    pending: &Pending,
+    card: &Card,
+    floor_w: Option<f64>,
+    out_of_time: bool,
+) -> bool {
     let reached = reaches(pending, card);
-    let numbered = pending.inner.cards.iter().zip(&pending.inner.floors);
-    let rests = numbered.filter(|(other, _)| std::ptr::eq(&raw const ***other, card));
-    let knows_rest = rests.map(|(_, floor)| floor).any(Option::is_some);
-    let can_be_alone = card.is_counter() && knows_rest && !pending.overlapped && !pending.child;
+    let can_be_alone =
+        card.is_counter() && floor_w.is_some() && !pending.overlapped && !pending.child;
     if out_of_time || !can_be_alone {
         return reached || out_of_time;
     }

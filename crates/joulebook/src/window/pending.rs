@@ -53,10 +53,10 @@ impl Pending {
     /// The settled answer, or the one at once when `timeout` passes before it.
     pub fn settle(&self, timeout: Duration) -> Measurement {
         let mut left_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        for card in &self.inner.cards {
+        for (card, floor_w) in self.inner.cards.iter().zip(&self.inner.floors) {
             let began_ns = now_ns();
             let wait = Duration::from_nanos(left_ns.min(self.patience_ns(card, began_ns)));
-            card.signal.wait(wait, || self.is_settled_on(card));
+            card.signal.wait(wait, || self.is_settled_on(card, *floor_w));
             left_ns = left_ns.saturating_sub(now_ns().saturating_sub(began_ns));
         }
         self.best()
@@ -77,12 +77,13 @@ impl Pending {
         (self.deadline_ns(card) + GRACE_NS).saturating_sub(now)
     }
 
-    fn is_settled_on(&self, card: &Card) -> bool {
+    fn is_settled_on(&self, card: &Card, floor_w: Option<f64>) -> bool {
         // A window that is still open has only the answer at once, and a card that is not being read
         // now has nothing to wait for.
         let unread =
             card.series.newest().is_none() && card.health.polls.load(Ordering::Relaxed) > 0;
-        !self.closed || unread || answer::is_settled(self, card, now_ns() > self.deadline_ns(card))
+        let out_of_time = now_ns() > self.deadline_ns(card);
+        !self.closed || unread || answer::is_settled(self, card, floor_w, out_of_time)
     }
 
     fn best(&self) -> Measurement {
@@ -109,15 +110,17 @@ impl Future for Pending {
     /// Ready when the window has settled, or when it no longer can.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Measurement> {
         let now = now_ns();
-        let waiting =
-            |card: &&Arc<Card>| self.patience_ns(card, now) > 0 && !self.is_settled_on(card);
-        let Some(card) = self.inner.cards.iter().find(waiting) else {
+        let mut cards = self.inner.cards.iter().zip(self.inner.floors.iter().copied());
+        let waiting = |(card, floor_w): &(&Arc<Card>, Option<f64>)| {
+            self.patience_ns(card, now) > 0 && !self.is_settled_on(card, *floor_w)
+        };
+        let Some((card, floor_w)) = cards.find(waiting) else {
             return Poll::Ready(self.best());
         };
         card.signal.register(context.waker());
         // The recorder rings at every poll; this is for one that hangs in the driver.
         deadline::wake_at(self.deadline_ns(card) + GRACE_NS + 1, context.waker());
-        if self.is_settled_on(card) {
+        if self.is_settled_on(card, floor_w) {
             context.waker().wake_by_ref();
         }
         Poll::Pending

@@ -177,6 +177,18 @@ fn several_cards_add_up_each_by_its_part_of_the_work() {
 }
 
 #[test]
+fn a_journal_that_a_crash_has_cut_is_not_written_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    std::fs::write(&path, "{\"card\":\"GPU-1\",\"transac").unwrap();
+    let error = JournalFile::append(&path).unwrap_err().to_string();
+    assert!(error.contains("journal.jsonl") && error.contains("another file"), "{error}");
+    std::fs::write(&path, "{}\n").unwrap();
+    drop(JournalFile::append(&path).unwrap());
+    assert_eq!(std::fs::read(&path).unwrap(), b"{}\n");
+}
+
+#[test]
 fn a_journal_in_a_file_stands_when_the_books_are_closed() {
     let bench = Bench::new();
     let folder = tempfile::tempdir().unwrap();

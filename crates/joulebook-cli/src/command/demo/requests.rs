@@ -29,6 +29,7 @@ use joulebook_lab::{
 use serde::Serialize;
 
 use super::card::{self, IDLE_W, LAG_MS, PERIOD_MS};
+use crate::context;
 
 /// Requests, and the time between two of them.
 const REQUESTS: u32 = 24;
@@ -64,7 +65,12 @@ struct Report {
 pub fn run(json: bool, journal_file: Option<&Path>) -> anyhow::Result<ExitCode> {
     // Refused before anything is done.
     let mut file = journal_file
-        .map(|path| File::create_new(path).with_context(|| format!("{}", path.display())))
+        .map(|path| {
+            File::create_new(path).map_err(|error| {
+                let why = format!("{}: {error}; --journal wants a new file", path.display());
+                context::Usage(why)
+            })
+        })
         .transpose()?;
     let progress = if io::stderr().is_terminal() && !json {
         ProgressBar::new(u64::from(REQUESTS)).with_message("requests")

@@ -133,12 +133,14 @@ fn sensor(to: &mut String, track: &Track) -> fmt::Result {
 fn energy(answer: &Answer, idle_known: bool) -> String {
     let measurement = &answer.measurement;
     let mut line = String::new();
-    if let (Some(joules), Some(bound)) = (measurement.joules, measurement.bound_joules) {
+    if let (Some(joules), Some(bound), Some(idle_watts)) =
+        (measurement.joules, measurement.bound_joules, measurement.idle_watts)
+    {
         let _ = write!(
             line,
             "{} J above {} W idle ± {} J, ",
             significant(joules),
-            measurement.idle_watts,
+            idle_watts,
             significant(bound)
         );
     }
