@@ -25,7 +25,7 @@ pub enum Command {
     Idle(idle::Arguments),
     /// Run a command and say what it cost in joules; or watch a process, or a span of time
     Run(run::Arguments),
-    /// Measure windows in a recording of nvidia-smi
+    /// Say what recordings of cards, or windows in them, cost
     Read(read::Arguments),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
