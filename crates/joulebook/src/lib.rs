@@ -32,6 +32,7 @@ pub mod smi;
 pub mod sources;
 pub mod tenancy;
 mod window;
+pub mod wire;
 
 pub use card::{Card, Cost};
 pub use joulebook_core as core;

@@ -1,0 +1,158 @@
+//! What the agent says over HTTP, in the shapes both ends share: the agent writes them, the remote
+//! reader reads them. Field names, order and words are the interface; fields that a reader does not
+//! know are ignored, so that either end may be the newer one.
+//!
+//! `GET /v1/cards` answers a [`Cards`], `GET /v1/cards/{n}/energy` an [`EnergyNow`], `GET /v1/clock`
+//! a [`ClockNow`]. `GET /v1/cards/stream` is server-sent events whose `event:` is one of
+//! [`event`] and whose `data:` is the JSON of the type named there. All instants are ns of the
+//! agent's own monotonic clock, which has no meaning without its `boot_id`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::reader::Process;
+
+/// The names of the stream's events.
+pub mod event {
+    /// First on every connection: a [`super::Hello`].
+    pub const HELLO: &str = "hello";
+    /// A card as it is described now, at the beginning and when that changes: a [`super::CardSeen`].
+    pub const CARD: &str = "card";
+    /// A publish of a card (not a poll): an [`super::EnergyNow`].
+    pub const ENERGY: &str = "energy";
+    /// A card that cannot be read, once when it begins: a [`super::Hole`].
+    pub const HOLE: &str = "hole";
+    /// Who is on a card, at the beginning and when it changes: a [`super::Residents`].
+    pub const TENANCY: &str = "tenancy";
+    /// Nothing new for a second: a [`super::ClockNow`], so that a silent connection is told from a
+    /// dead one.
+    pub const CLOCK: &str = "clock";
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// `joulebook/` and the version.
+    pub agent: String,
+    /// The node's name.
+    pub node: String,
+    /// Changes with the agent's life; energies and instants of two lives have nothing in common.
+    pub boot_id: String,
+    /// The agent's clock now, ns.
+    pub now_ns: u64,
+}
+
+/// All cards of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cards {
+    /// `joulebook/` and the version.
+    pub agent: String,
+    /// The node's name.
+    pub node: String,
+    /// Changes with the agent's life.
+    pub boot_id: String,
+    /// The cards, in the driver's order.
+    pub cards: Vec<CardSeen>,
+}
+
+/// A card, and what can be read of it. Absent is null.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CardSeen {
+    /// The driver's index.
+    pub gpu: u32,
+    /// The card's UUID.
+    pub uuid: String,
+    /// PCI address.
+    pub pci: Option<String>,
+    /// The card's name.
+    pub name: String,
+    /// The driver's version.
+    pub driver: Option<String>,
+    /// What reads it, as on results: `nvml_counter`, `nvml_power`, `smi_sampler`.
+    pub backend: String,
+    /// What its register covers: `gpu`, `module`, `package`.
+    pub scope: String,
+    /// It has an energy counter.
+    pub counter: bool,
+    /// It has a power gauge.
+    pub gauge: bool,
+    /// Its processes can be listed.
+    pub processes: bool,
+    /// The update period seen, ms; null until known.
+    pub period_ms: Option<f64>,
+    /// How far a publish may lag behind what it counts, ms.
+    pub lag_ms: Option<f64>,
+    /// What lag_ms may be off by, ms.
+    pub lag_uncertainty_ms: Option<f64>,
+    /// The energy a value stands for at the least, J: one unit of the register.
+    pub quantum_joules: Option<f64>,
+    /// The time a gauge averages over, s; null for a counter, and where it is not known.
+    pub averaging_s: Option<f64>,
+    /// The power limit in force, W.
+    pub limit_watts: Option<f64>,
+    /// The idle floor, W; null where none was measured or declared.
+    pub idle_watts: Option<f64>,
+    /// How the floor was got: `declared`, or `measured` with when, how long and in what state.
+    pub idle_from: Option<String>,
+    /// The card can be read now.
+    pub up: bool,
+    /// Why not, in one word.
+    pub error: Option<String>,
+}
+
+/// The newest publish of a card.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnergyNow {
+    /// The driver's index.
+    pub gpu: u32,
+    /// Changes with the agent's life.
+    pub boot_id: String,
+    /// Counts restarts of the series within that life (a card lost and found, a register that
+    /// restarted); the energy goes on and never falls.
+    pub generation: u64,
+    /// When it was published, ns of the agent's clock.
+    pub t_ns: u64,
+    /// How far from that it may have been, ns.
+    pub delta_ns: u64,
+    /// Energy counted since the agent began, µJ: our own total, never falling.
+    pub energy_uj: u64,
+    /// Mean power since the publish before (counter) or the reading (gauge), W.
+    pub watts: Option<f64>,
+    /// The update period seen, ms.
+    pub period_ms: Option<f64>,
+    /// Marks of the stretch that ends here, as words of [`joulebook_core::Flags`].
+    #[serde(default)]
+    pub flags: Vec<String>,
+}
+
+/// The agent's clock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockNow {
+    /// Changes with the agent's life.
+    pub boot_id: String,
+    /// Its clock when it answered, ns.
+    pub now_ns: u64,
+}
+
+/// A card that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hole {
+    /// The driver's index.
+    pub gpu: u32,
+    /// Since when, ns of the agent's clock.
+    pub from_ns: u64,
+    /// Why, in one word.
+    pub error: String,
+}
+
+/// Who is on a card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residents {
+    /// The driver's index.
+    pub gpu: u32,
+    /// Since when, ns of the agent's clock.
+    pub from_ns: u64,
+    /// The processes; null when they cannot be listed, which is not the same as nobody.
+    pub processes: Option<Vec<Process>>,
+    /// Why they cannot be listed, in one word.
+    pub error: Option<String>,
+}
