@@ -19,6 +19,7 @@ use joulebook_core::{
 };
 
 use crate::{
+    books::Shelf,
     occupancy::Occupancy,
     profile::{Lag, Profile},
     reader::{Backend, Device, Process},
@@ -43,6 +44,8 @@ pub struct Card {
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
+    /// Who keeps its book.
+    pub(crate) shelf: Shelf,
     residents: Mutex<VecDeque<Residents>>,
 }
 
@@ -98,6 +101,7 @@ impl Card {
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
+            shelf: Shelf::default(),
             residents: Mutex::default(),
         }
     }

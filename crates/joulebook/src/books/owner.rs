@@ -25,6 +25,7 @@ use joulebook_core::{
 use super::{
     Rhos, Settings, TrialBalance,
     cell::{Cell, Ending, Message, Request},
+    claim::Claim,
     feed::Feed,
     journal::Sink,
     live::Tokens,
@@ -56,6 +57,8 @@ pub(super) struct Owner {
     sampled_ns: u64,
     flushed_ns: u64,
     stopped: bool,
+    /// Given back last, when the journal is at rest.
+    _claim: Claim,
 }
 
 struct Seen {
@@ -71,6 +74,7 @@ impl Owner {
         settings: Settings,
         receiver: Receiver<Message>,
         tokens: Tokens,
+        claim: Claim,
     ) -> Self {
         let feeds = Feed::of(meter, settings.lenient);
         let facts: Vec<_> = feeds.iter().map(Feed::facts).collect();
@@ -95,6 +99,7 @@ impl Owner {
             sampled_ns: (settings.clock)(),
             flushed_ns: 0,
             stopped: false,
+            _claim: claim,
         }
     }
 
