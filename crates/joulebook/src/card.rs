@@ -3,6 +3,8 @@
 //! Nothing here waits for the driver: a reader reads atomics and the ring. Locks are held for a
 //! few instructions, and never by the recorder while it is in a driver call.
 
+mod work;
+
 use std::{
     collections::VecDeque,
     sync::{
@@ -10,6 +12,9 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+
+pub(crate) use work::Work;
+use work::WorkLog;
 
 use joulebook_core::{
     Fault, Flags, Power, Scope,
@@ -22,7 +27,7 @@ use crate::{
     books::Shelf,
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{Backend, Device, Process},
+    reader::{AtWork, Backend, Device, Process},
     signal::Signal,
     tenancy::{Family, Unseen, linux::Processes},
 };
@@ -47,6 +52,7 @@ pub struct Card {
     /// Who keeps its book.
     pub(crate) shelf: Shelf,
     residents: Mutex<VecDeque<Residents>>,
+    work: Mutex<WorkLog>,
 }
 
 /// How the reading goes. Times in ns of the [`crate::clock`].
@@ -103,6 +109,7 @@ impl Card {
             health: Health::default(),
             shelf: Shelf::default(),
             residents: Mutex::default(),
+            work: Mutex::default(),
         }
     }
 
@@ -262,6 +269,21 @@ impl Card {
             log.pop_front();
         }
         log.push_back(Residents { from_ns, seen: Arc::new(seen), family });
+    }
+
+    /// Called by the recorder alone: who was at work since the last look, and who is there now.
+    pub(crate) fn note_work(
+        &self,
+        at_ns: u64,
+        told: Result<Vec<AtWork>, Fault>,
+        present: Vec<u32>,
+    ) {
+        lock(&self.work).note(at_ns, told, present);
+    }
+
+    /// Who was at work between two instants, by the looks that were taken.
+    pub(crate) fn work(&self, from_ns: u64, to_ns: u64) -> Work {
+        lock(&self.work).between(from_ns, to_ns)
     }
 
     /// Who was on the card between two instants: the state at the first and each change after it.

@@ -39,6 +39,8 @@ pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
 pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release};
 pub use node::{Idle, Node};
-pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};
+pub use reader::{
+    AtWork, Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value,
+};
 pub use recorder::{Settings, record};
 pub use window::{Pending, Window};

@@ -36,6 +36,13 @@ pub trait Tenants: Send {
     /// as nobody.
     fn resident(&mut self) -> Result<Vec<Process>, Fault>;
 
+    /// How busy each process kept the card since the last call (the first call only begins): those
+    /// that did no work are left out. `Err` when that cannot be told, which is not the same as no
+    /// work.
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        Err(Fault::NotSupported)
+    }
+
     /// What hid the processes when they could last not be listed, in one word (`pid_namespace`),
     /// where that is known.
     fn hidden_by(&self) -> Option<&'static str> {
@@ -52,6 +59,15 @@ pub struct Process {
     pub used_mib: Option<u64>,
     /// The executable's path or title, as far as it can be seen.
     pub name: String,
+}
+
+/// How busy a process kept a card over a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtWork {
+    /// Process id, in the driver's namespace (the host's).
+    pub pid: u32,
+    /// Share of the time in which work of it was on the card's multiprocessors, %.
+    pub percent: u32,
 }
 
 /// One reading.

@@ -24,7 +24,7 @@ use crate::{
     clock::{now_ns, suspended_ns},
     pace::Pace,
     profile::Profile,
-    reader::{Reader, Reading, Tenants, Throttle, Value},
+    reader::{Process, Reader, Reading, Tenants, Throttle, Value},
     tenancy::Unseen,
 };
 
@@ -307,8 +307,13 @@ impl Recorder {
             // This too asks the driver, and may hang in it.
             card.health.asking_ns.store(now, Ordering::Relaxed);
             let seen = tenants.resident();
-            card.health.asking_ns.store(0, Ordering::Relaxed);
             let hidden_by = tenants.hidden_by();
+            // What is known of each goes with the list: before the first there is nothing to divide.
+            let worked = tenants.at_work();
+            card.health.asking_ns.store(0, Ordering::Relaxed);
+            let pids = |processes: &Vec<Process>| processes.iter().map(|it| it.pid).collect();
+            let present = seen.as_ref().map(pids).unwrap_or_default();
+            card.note_work(now, worked, present);
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
         }
         if self.failures == 0 {

@@ -10,4 +10,5 @@ mod books {
     mod faults;
     mod flight;
     mod live;
+    mod tenants;
 }

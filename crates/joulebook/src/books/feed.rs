@@ -1,32 +1,37 @@
 //! From a card's series to ticks for its book: the interval between two points, with what is known
 //! around it (floor, tenants, how far the publish may be off).
 //!
-//! A tick whose points are not neighbours any more (the owner came too late for the ring), or whose
-//! end is marked as a gap, is counted but not placed.
+//! Ticks go on in their order, each as soon as what is to be known around it is known: with a tenant
+//! beside us that is when it has been told who was at work, about a second later, and never more than
+//! [`LONGEST_WAIT_NS`]. A tick whose points are not neighbours any more (the owner came too late for
+//! the ring), or whose end is marked as a gap, is counted but not placed.
 
-use std::sync::Arc;
+mod neighbours;
+
+use std::{collections::VecDeque, sync::Arc};
 
 use joulebook_core::{
     Flags, Power,
     keeper::{CardFacts, Publish},
-    ledger::settle::{Others, Rest, Tick},
+    ledger::settle::{Rest, Tick},
     measurement::Source,
     ring::Point,
 };
+use neighbours::Neighbours;
 
 use crate::{
-    card::Card,
+    card::{Card, Work},
     meter::Meter,
-    tenancy::{Rules, Tenancy, Verdict, decide},
 };
 
 const SECOND: f64 = 1e9;
+/// A tick waits so long after its end for what is known around it; then it goes without.
+const LONGEST_WAIT_NS: u64 = 3_000_000_000;
 
 /// A card on its way into its book.
 pub(super) struct Feed {
     card: Arc<Card>,
-    rules: Rules,
-    lenient: bool,
+    neighbours: Neighbours,
     rest: Option<Rest>,
     spread_uw: u64,
     /// Marks that go with the floor.
@@ -36,8 +41,17 @@ pub(super) struct Feed {
     last: Option<Point>,
     /// Points between them are gone.
     lost: bool,
-    /// The tenants as judged last, and from when on that holds.
-    judged: Option<(u64, Verdict)>,
+    /// Ticks that wait.
+    waiting: VecDeque<Stretch>,
+}
+
+/// Two points that follow each other.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from: Point,
+    to: Point,
+    /// There were others between them.
+    lost: bool,
 }
 
 impl Feed {
@@ -62,15 +76,14 @@ impl Feed {
             let last = next.checked_sub(1).and_then(|last| card.series.point(last));
             Self {
                 card: Arc::clone(card),
-                rules: inner.rules.clone(),
-                lenient,
+                neighbours: Neighbours::new(inner.rules.clone(), lenient),
                 rest,
                 spread_uw: stored.and_then(|it| microwatts(it.spread_watts)).unwrap_or(0),
                 marks: inner.flags,
                 next,
                 last,
                 lost: false,
-                judged: None,
+                waiting: VecDeque::new(),
             }
         };
         inner.cards.iter().zip(floors).map(feed).collect()
@@ -95,8 +108,8 @@ impl Feed {
         (device.name.clone(), device.uuid.clone())
     }
 
-    /// The ticks that have been published since the last look.
-    pub fn take(&mut self, mut into: impl FnMut(Publish)) {
+    /// The ticks that have been published and are due.
+    pub fn take(&mut self, now_ns: u64, mut into: impl FnMut(Publish)) {
         let pushed = self.card.series.pushed();
         while self.next < pushed {
             let number = self.next;
@@ -107,18 +120,38 @@ impl Feed {
                 continue;
             };
             if let Some(last) = self.last.replace(point) {
-                into(self.publish(last, point));
+                let lost = std::mem::take(&mut self.lost);
+                self.waiting.push_back(Stretch { from: last, to: point, lost });
             }
+        }
+        while let Some(stretch) = self.waiting.front().copied() {
+            let Some(publish) = self.publish(stretch, now_ns) else { return };
+            self.waiting.pop_front();
+            into(publish);
         }
     }
 
-    fn publish(&mut self, from: Point, to: Point) -> Publish {
+    /// A tick with what is known around it; none when it has to wait for that.
+    fn publish(&mut self, stretch: Stretch, now_ns: u64) -> Option<Publish> {
         let facts = self.card.facts();
-        let lost = std::mem::take(&mut self.lost);
-        // Two points of one instant (a register that restarted between two polls) are a tick all
-        // the same: of a nanosecond.
-        let begin_ns = from.at_ns.min(to.at_ns.saturating_sub(1));
-        let (others, contended_by, foreign) = self.others(begin_ns, to.at_ns);
+        let Stretch { from, to, lost } = stretch;
+        let tick = Tick {
+            // Two points of one instant (a register that restarted between two polls) are a tick all
+            // the same: of a nanosecond.
+            begin_ns: from.at_ns.min(to.at_ns.saturating_sub(1)),
+            end_ns: to.at_ns,
+            counted_uj: to.energy_uj.saturating_sub(from.energy_uj),
+            unplaced: lost || to.flags.contains(Flags::GAP),
+        };
+        let rest = self.rest;
+        let seen = self.neighbours.seen(&self.card, tick.begin_ns, tick.end_ns);
+        let work = if seen.is_alone() {
+            Work::Unknown
+        } else {
+            self.work(tick, (facts.lag_s * SECOND) as u64, now_ns)
+        };
+        let at_rest = rest.is_some_and(|rest| tick.is_at_rest(rest));
+        let around = self.neighbours.around(&seen, work, at_rest)?;
         let edge_s = match facts.averaging_s {
             // A gauge's edges: what its averaging and its updates hide.
             Some(averaging_s) => averaging_s + facts.period_s,
@@ -126,49 +159,23 @@ impl Feed {
         };
         let swing_w = (facts.ceiling_w - facts.deepest_w).max(0.0);
         let edge_j = edge_s * facts.ceiling_w + facts.lag_uncertainty_s * swing_w + facts.quantum_j;
-        Publish {
-            tick: Tick {
-                begin_ns,
-                end_ns: to.at_ns,
-                counted_uj: to.energy_uj.saturating_sub(from.energy_uj),
-                unplaced: lost || to.flags.contains(Flags::GAP),
-            },
+        Some(Publish {
+            tick,
             edge_uj: (edge_j * 1e6) as u64,
-            rest: self.rest,
+            rest,
             spread_uw: self.spread_uw,
-            others,
-            contended_by,
-            flags: to.flags.without(Flags::REPEATED) | self.marks | foreign,
-        }
+            others: around.others,
+            contended_by: around.contended_by,
+            flags: to.flags.without(Flags::REPEATED) | self.marks | around.flags,
+        })
     }
 
-    /// Who else was there: anybody at any instant of the tick.
-    fn others(&mut self, from_ns: u64, to_ns: u64) -> (Others, Option<Arc<str>>, Flags) {
-        let states = self.card.residents(from_ns, to_ns);
-        let mut flags = if states.is_empty() { Flags::TENANCY_UNKNOWN } else { Flags::NONE };
-        let mut names: Vec<String> = Vec::new();
-        for state in states {
-            let verdict = match &self.judged {
-                Some((judged_ns, verdict)) if *judged_ns == state.from_ns => verdict.clone(),
-                _ => {
-                    let seen = state.seen.as_ref().as_ref();
-                    let seen = seen.map(Vec::as_slice).map_err(|unseen| *unseen);
-                    decide(seen, &self.rules, &*state.family)
-                }
-            };
-            match &verdict.tenancy {
-                Tenancy::Alone => {}
-                Tenancy::Foreign(others) => names.extend(others.iter().cloned()),
-                Tenancy::Unknown(_) => flags |= Flags::TENANCY_UNKNOWN,
-            }
-            self.judged = Some((state.from_ns, verdict));
+    /// Who was at work while its energy was drawn.
+    fn work(&self, tick: Tick, lag_ns: u64, now_ns: u64) -> Work {
+        let drawn = |at_ns: u64| at_ns.saturating_sub(lag_ns);
+        match self.card.work(drawn(tick.begin_ns), drawn(tick.end_ns)) {
+            Work::Pending if tick.end_ns.saturating_add(LONGEST_WAIT_NS) <= now_ns => Work::Unknown,
+            work => work,
         }
-        if names.is_empty() {
-            return (Others::Nobody, None, flags);
-        }
-        names.sort();
-        names.dedup();
-        let others = if self.lenient { Others::Lenient } else { Others::Unresolved };
-        (others, Some(names.join(", ").into()), flags | Flags::FOREIGN)
     }
 }

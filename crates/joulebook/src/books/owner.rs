@@ -212,7 +212,7 @@ impl Owner {
 
     fn do_what_is_due(&mut self, now: u64) {
         for (card, feed) in self.feeds.iter_mut().enumerate() {
-            feed.take(|publish| self.keeper.publish(card, publish));
+            feed.take(now, |publish| self.keeper.publish(card, publish));
         }
         self.keeper.advance(now);
         for receipt in self.keeper.finished() {

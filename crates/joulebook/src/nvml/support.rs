@@ -23,6 +23,7 @@ pub(super) enum Call {
     Utilization,
     Memory,
     OldMemory,
+    ProcessUtilization,
 }
 
 /// The calls that one card does not support, as far as they have been asked.

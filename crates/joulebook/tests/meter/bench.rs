@@ -14,8 +14,8 @@ use std::{
 };
 
 use joulebook::{
-    Card, Device, Fault, Measurement, Meter, Node, Process, Reader, Reading, Settings, Tenants,
-    Value,
+    AtWork, Card, Device, Fault, Measurement, Meter, Node, Process, Reader, Reading, Settings,
+    Tenants, Value,
     clock::now_ns,
     profile::{Lag, Probed, Profile, Trust},
 };
@@ -46,6 +46,8 @@ pub struct Hand {
     base: AtomicU64,
     restarts: AtomicBool,
     tenants: Mutex<Vec<Process>>,
+    /// Who was at work; none: that cannot be told.
+    work: Mutex<Option<Vec<AtWork>>>,
     gone: AtomicBool,
 }
 
@@ -73,6 +75,17 @@ impl Hand {
     /// The counter starts again from 0 at the next reading.
     pub fn restart(&self) {
         self.restarts.store(true, Ordering::Relaxed);
+    }
+
+    /// These are there from the next look on.
+    pub fn lists(&self, tenants: Vec<Process>) {
+        *self.tenants.lock().unwrap() = tenants;
+    }
+
+    /// These shares of the time each process is at work from now on.
+    pub fn works(&self, work: &[(u32, u32)]) {
+        let work = work.iter().map(|(pid, percent)| AtWork { pid: *pid, percent: *percent });
+        *self.work.lock().unwrap() = Some(work.collect());
     }
 
     pub fn has_let_go(&self) -> bool {
@@ -124,6 +137,10 @@ impl Tenants for HandTenants {
     fn resident(&mut self) -> Result<Vec<Process>, Fault> {
         self.0.hangs_while(Trouble::ListingHangs);
         Ok(self.0.tenants.lock().unwrap().clone())
+    }
+
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        self.0.work.lock().unwrap().clone().ok_or(Fault::NotSupported)
     }
 }
 
