@@ -3,6 +3,7 @@
 //! Nothing here waits for the driver: a reader reads atomics and the ring. Locks are held for a
 //! few instructions, and never by the recorder while it is in a driver call.
 
+mod state;
 mod work;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
     },
 };
 
+use state::StateLog;
 pub(crate) use work::Work;
 use work::WorkLog;
 
@@ -53,6 +55,7 @@ pub struct Card {
     pub(crate) shelf: Shelf,
     residents: Mutex<VecDeque<Residents>>,
     work: Mutex<WorkLog>,
+    states: Mutex<StateLog>,
 }
 
 /// How the reading goes. Times in ns of the [`crate::clock`].
@@ -110,6 +113,7 @@ impl Card {
             shelf: Shelf::default(),
             residents: Mutex::default(),
             work: Mutex::default(),
+            states: Mutex::default(),
         }
     }
 
@@ -269,6 +273,26 @@ impl Card {
             log.pop_front();
         }
         log.push_back(Residents { from_ns, seen: Arc::new(seen), family });
+    }
+
+    /// Called by the recorder alone, at the end of each look: the card's power state.
+    pub(crate) fn note_state(&self, at_ns: u64, state: Option<u8>) {
+        lock(&self.states).note(at_ns, state);
+    }
+
+    /// The power state at an instant, as far as it was seen.
+    pub(crate) fn power_state(&self, at_ns: u64) -> Option<u8> {
+        lock(&self.states).at(at_ns)
+    }
+
+    /// Whether what was seen at an instant still held at the last look; none as long as no look has
+    /// come after it.
+    pub(crate) fn has_stayed(&self, from_ns: u64, to_ns: u64) -> Option<bool> {
+        let (looked_ns, same) = {
+            let states = lock(&self.states);
+            (states.looked_ns(), states.is_same_since(from_ns))
+        };
+        (looked_ns >= to_ns).then(|| same && self.residents(from_ns, looked_ns).len() == 1)
     }
 
     /// Called by the recorder alone: who was at work since the last look, and who is there now.

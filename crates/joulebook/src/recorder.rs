@@ -316,6 +316,10 @@ impl Recorder {
             card.note_work(now, worked, present);
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
         }
+        card.health.asking_ns.store(now, Ordering::Relaxed);
+        let state = self.reader.power_state();
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.note_state(now, state);
         if self.failures == 0 {
             let device = self.reader.device();
             if device != *card.device() {
