@@ -48,6 +48,8 @@ pub struct Card {
     pub(crate) series: Arc<Series>,
     /// A gauge's averaging sibling, once it has shown itself, and what it averages over, ns.
     mean: OnceLock<(Arc<Series>, u64)>,
+    /// A slow counter's gauge, once it has shown something.
+    shape: OnceLock<Arc<Series>>,
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
@@ -107,6 +109,7 @@ impl Card {
             profile,
             series,
             mean: OnceLock::new(),
+            shape: OnceLock::new(),
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
@@ -233,6 +236,15 @@ impl Card {
     pub(crate) fn set_mean(&self, series: Arc<Series>, over_ns: u64) {
         // The recorder has one such series; a second would be no mistake of the caller's.
         let _ = self.mean.set((series, over_ns));
+    }
+
+    pub(crate) fn set_shape(&self, series: Arc<Series>) {
+        let _ = self.shape.set(series);
+    }
+
+    /// The gauge beside a slow counter.
+    pub(crate) fn shape(&self) -> Option<&Series> {
+        self.shape.get().map(|series| &**series)
     }
 
     /// A gauge's update period, s; no less than the time between polls, which see no more.

@@ -3,8 +3,11 @@
 //! Invariants: only this thread calls the driver; a call that hangs holds up nobody else, and what
 //! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
 //! at the usual pace (slower after many failures in a row). A source that brings its readings by
-//! itself sets the pace, and its readings stand where it says they were taken. The recorder counts what it costs: its
+//! itself sets the pace, and its readings stand where it says they were taken. A counter that publishes
+//! slowly has its gauge read beside it, which never delays a read of the counter. The recorder counts what it costs: its
 //! CPU time, its polls, those refused and those left out.
+
+mod shape;
 
 use std::{
     fs,
@@ -12,6 +15,9 @@ use std::{
     thread,
     time::Duration,
 };
+
+pub(crate) use shape::SLOW_NS;
+use shape::Shape;
 
 use joulebook_core::{
     Fault, Flags,
@@ -80,6 +86,7 @@ struct Recorder {
     writer: SeriesWriter,
     track: Track,
     pace: Pace,
+    shape: Shape,
     updates: Updates,
     throttle: Throttle,
     failures: u32,
@@ -134,6 +141,12 @@ impl Recorder {
                 Track::Gauge(Box::new(Gauges { track: GaugeTrack::new(pace.gap_ns()), mean: None }))
             }
         };
+        let shape = match track {
+            Track::Counter(_) if reader.every_ns().is_none() => {
+                Shape::new(period_ns >= SLOW_NS, now_ns())
+            }
+            _ => Shape::refused(),
+        };
         Self {
             card: Arc::downgrade(card),
             reader,
@@ -141,6 +154,7 @@ impl Recorder {
             writer,
             track,
             pace,
+            shape,
             updates: Updates::default(),
             throttle: Throttle::default(),
             failures: 0,
@@ -157,11 +171,21 @@ impl Recorder {
         }
         let mut due_ns = now_ns();
         loop {
-            let wait_ns = due_ns.saturating_sub(now_ns());
+            let wait_ns = due_ns.min(self.shape.due_ns()).saturating_sub(now_ns());
             if wait_ns > 0 {
                 thread::sleep(Duration::from_nanos(wait_ns));
             }
             let Some(card) = self.card.upgrade() else { return };
+            let early_ns = due_ns.saturating_sub(now_ns());
+            if early_ns >= QUIET_NS {
+                self.sample(&card);
+                continue;
+            }
+            if early_ns > 0 {
+                // Too near to the next read of the counter.
+                self.shape.postpone(due_ns.saturating_add(1));
+                continue;
+            }
             self.poll(&card);
             let now = now_ns();
             let waits = self.reader.every_ns().is_some();
@@ -185,6 +209,18 @@ impl Recorder {
         }
     }
 
+    /// Reads the gauge beside the counter.
+    fn sample(&mut self, card: &Card) {
+        let begin_ns = now_ns();
+        card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
+        let power = self.reader.power();
+        let at_ns = begin_ns.midpoint(now_ns());
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        if let Some(series) = self.shape.reading(at_ns, power, card.device().limit) {
+            card.set_shape(series);
+        }
+    }
+
     fn poll(&mut self, card: &Card) {
         let begin_ns = now_ns();
         card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
@@ -201,6 +237,9 @@ impl Recorder {
         let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
+            if let (Some(from), Some(to)) = (newest, self.writer.last()) {
+                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
+            }
         }
         match outcome {
             Ok(()) => {
