@@ -19,13 +19,13 @@ pub use share::Scratch;
 
 use super::{
     CardFacts, Counts, Journal, Publish, Settings,
-    page::{Edges, Figures},
-    request::Window,
     requests::{Place, Requests},
+    tally::{Common, Edges, Figures},
+    weight::Window,
 };
 use crate::ledger::{
-    Account, Ledger, Phase, RequestId, Transaction,
-    settle::{Carry, Tick, energy_uj, outline},
+    Account, Entry, Ledger, Phase, Reason, RequestId, Transaction,
+    settle::{Carry, Outline, Tick, energy_uj, outline},
 };
 
 /// Ticks kept for corrections at most: a minute of a register that publishes each millisecond.
@@ -39,6 +39,8 @@ pub struct Book {
     pub carry: Carry,
     /// Posted, not seated.
     published: VecDeque<Publish>,
+    /// The seats of a tick that was let go of, for the next one.
+    spare: Vec<Seat>,
     /// Seated, oldest first; the first `settled` of them are settled.
     records: VecDeque<Record>,
     settled: usize,
@@ -91,6 +93,7 @@ impl Book {
             ledger: Ledger::new(),
             carry: Carry::default(),
             published: VecDeque::new(),
+            spare: Vec::new(),
             records: VecDeque::new(),
             settled: 0,
             seats: 0,
@@ -112,28 +115,28 @@ impl Book {
         }
     }
 
-    /// Applies a transaction and hands it to the journal; its number.
+    /// Applies a transaction and hands it to the journal; its entries, where that does not want them.
     fn apply(
         &mut self,
         transaction: Transaction,
+        hints: &[u32],
         journal: &mut Journal,
         counts: &mut Counts,
-    ) -> u64 {
-        let number = transaction.number;
-        match self.ledger.apply(&transaction) {
+    ) -> Vec<Entry> {
+        match self.ledger.apply_hinted(&transaction, hints) {
             Ok(()) => journal.write(self.card, transaction),
             Err(refused) => {
                 debug_assert!(false, "{refused:?}: {transaction:?}");
                 counts.refused = counts.refused.saturating_add(1);
+                transaction.entries
             }
         }
-        number
     }
 
     /// A tick was published.
     pub fn post(&mut self, publish: Publish, journal: &mut Journal, counts: &mut Counts) {
         let posting = self.ledger.posting(publish.tick.end_ns, publish.tick.counted_uj);
-        self.apply(posting, journal, counts);
+        self.apply(posting, &[], journal, counts);
         self.published.push_back(publish);
     }
 
@@ -141,6 +144,9 @@ impl Book {
     pub fn enter(&mut self, place: Place, requests: &mut Requests) {
         self.active.push(place);
         let Some(request) = requests.get_mut(place) else { return };
+        if let Some(page) = request.pages.on_mut(self.card) {
+            page.account = self.ledger.open(RequestId(request.id));
+        }
         if request.opened_ns >= self.seated_ns {
             return;
         }
@@ -154,9 +160,17 @@ impl Book {
                 self.dirty |= record.dirty;
             }
         }
-        if let Some(page) = request.pages.iter_mut().find(|page| page.card == self.card) {
+        if let Some(page) = request.pages.on_mut(self.card) {
             page.seated_ns = self.seated_ns;
         }
+    }
+
+    /// Nothing can be booked on a request any more: its accounts are closed.
+    pub fn leave(&mut self, id: u64, at_ns: u64, journal: &mut Journal, counts: &mut Counts) {
+        if let Some(closing) = self.ledger.closing(RequestId(id), at_ns) {
+            self.apply(closing, &[], journal, counts);
+        }
+        self.ledger.forget(RequestId(id));
     }
 
     /// Tokens came at an instant whose tick has been seated already.
@@ -197,7 +211,8 @@ impl Book {
     pub fn seat(&mut self, requests: &mut Requests) {
         let Some(publish) = self.published.pop_front() else { return };
         let window = self.window(publish.tick);
-        let mut seats = Vec::with_capacity(self.active.len());
+        let mut seats = std::mem::take(&mut self.spare);
+        seats.reserve(self.active.len());
         let card = self.card;
         let mut checked = None;
         self.active.retain(|place| {
@@ -208,7 +223,7 @@ impl Book {
                 }
                 seats.push(Seat::new(*place, request.take_tokens(window)));
             }
-            if let Some(page) = request.pages.iter_mut().find(|page| page.card == card) {
+            if let Some(page) = request.pages.on_mut(card) {
                 page.seated_ns = page.seated_ns.max(window.to_ns);
             }
             request.ended_ns.is_none_or(|ended| ended > window.to_ns)
@@ -284,45 +299,16 @@ impl Book {
         let mut carry = self.carry;
         let outline = outline(publish.tick, nobody, &publish.others, publish.rest, &mut carry);
         self.carry = carry;
-        let mut shares = std::mem::take(&mut scratch.shares);
-        shares.clear();
-        shares.extend_from_slice(&outline.elsewhere);
-        let is_lost = |(account, _): &&(Account, u64)| *account == Account::Unattributed;
-        record.unattributed_uj = shares.iter().find(is_lost).map_or(0, |(_, share_uj)| *share_uj);
+        record.unattributed_uj = outline.unattributed_uj();
         scratch.weigh(record, requests, settings.split, now_ns, self.card);
-        if outline.active_uj > 0 && scratch.sums.heads > 0 {
-            scratch.divide(outline.active_uj, record);
-        } else if outline.active_uj > 0 {
-            // Whoever was there has been given up.
-            shares.push((Account::Unattributed, outline.active_uj));
-        }
         let number = self.ledger.next_number();
-        for (seat, weighed) in record.seats.iter_mut().zip(&scratch.weighed) {
-            let Some(request) = requests.get_mut(seat.place) else { continue };
-            let Some(page) = request.pages.iter_mut().find(|page| page.card == self.card) else {
-                continue;
-            };
-            seat.open_ns = weighed.weight.open_ns;
-            page.note(&record.publish, &outline, seat.open_ns);
-            let figures = scratch.sums.figures(outline.active_uj, weighed);
-            let figures = (!outline.unplaced).then_some(figures);
-            seat.figures = figures.unwrap_or_default();
-            page.tally.tick(record.edges, &outline, figures, scratch.sums.idle(weighed));
-            for (phase, share_uj) in
-                [(Phase::Prefill, seat.prefill_uj), (Phase::Decode, seat.decode_uj)]
-            {
-                if share_uj > 0 {
-                    shares.push((Account::Request(RequestId(seat.place.id), phase), share_uj));
-                    page.entered(number);
-                }
-            }
-        }
         let tick_ns = record.publish.tick.end_ns;
-        if !shares.is_empty() {
-            let settling = self.ledger.settling(tick_ns, &shares);
-            self.apply(settling, journal, counts);
+        record.charge(&outline, requests, scratch, self.card, number);
+        if !scratch.entries.is_empty() {
+            let entries = std::mem::take(&mut scratch.entries);
+            let settling = Transaction { number, reason: Reason::Settle, tick_ns, entries };
+            scratch.entries = self.apply(settling, &scratch.hints, journal, counts);
         }
-        scratch.shares = shares;
     }
 
     /// Lets go of settled ticks that are too old, or too many.
@@ -339,7 +325,12 @@ impl Book {
             }
             self.seats = self.seats.saturating_sub(record.seats.len());
             self.settled = self.settled.saturating_sub(1);
-            self.records.pop_front();
+            if let Some(Record { mut seats, .. }) = self.records.pop_front()
+                && seats.capacity() > self.spare.capacity()
+            {
+                seats.clear();
+                self.spare = seats;
+            }
         }
     }
 
@@ -368,6 +359,62 @@ impl Book {
 }
 
 impl Record {
+    /// Charges everybody who was there, and says what each account gets.
+    fn charge(
+        &mut self,
+        outline: &Outline,
+        requests: &mut Requests,
+        scratch: &mut Scratch,
+        card: usize,
+        number: u64,
+    ) {
+        let Scratch { weighed, sums, entries, hints, .. } = scratch;
+        sums.amount(outline.active_uj);
+        entries.clear();
+        hints.clear();
+        let mut sum_uj = 0u64;
+        let mut give = |account, share_uj: u64, hint| {
+            if share_uj > 0 {
+                let amount_uj = i64::try_from(share_uj).unwrap_or(i64::MAX);
+                sum_uj = sum_uj.saturating_add(share_uj);
+                entries.push(Entry { account, amount_uj });
+                hints.push(hint);
+            }
+        };
+        for (account, share_uj) in &outline.elsewhere {
+            give(*account, *share_uj, u32::MAX);
+        }
+        let mut portions = sums.portions(outline.active_uj);
+        if portions.is_none() {
+            // Whoever was there has been given up.
+            give(Account::Unattributed, outline.active_uj, u32::MAX);
+        }
+        let common = Common::of(self.edges, outline);
+        for (seat, weighed) in self.seats.iter_mut().zip(weighed.iter()) {
+            let Some(request) = requests.get_mut(seat.place) else { continue };
+            let Some(page) = request.pages.on_mut(card) else { continue };
+            if let Some(portions) = &mut portions {
+                seat.take(weighed, portions);
+            }
+            seat.open_ns = weighed.weight.open_ns;
+            page.note(&self.publish, outline, seat.open_ns);
+            if !outline.unplaced {
+                seat.figures = sums.figures(weighed);
+            }
+            page.tally.tick(&common, &seat.figures, sums.idle(weighed));
+            if seat.prefill_uj | seat.decode_uj > 0 {
+                let account = |phase| Account::Request(RequestId(request.id), phase);
+                give(account(Phase::Prefill), seat.prefill_uj, page.account);
+                give(account(Phase::Decode), seat.decode_uj, page.account);
+                page.entered(number);
+            }
+        }
+        if sum_uj > 0 {
+            let amount_uj = i64::try_from(sum_uj).unwrap_or(i64::MAX).saturating_neg();
+            entries.push(Entry { account: Account::Suspense, amount_uj });
+        }
+    }
+
     /// Everybody who was there can be placed.
     fn is_final(&mut self, requests: &Requests) -> bool {
         while let Some(seat) = self.seats.get(self.checked) {

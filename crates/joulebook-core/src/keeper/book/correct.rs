@@ -34,7 +34,7 @@ impl Book {
             if !entries.is_empty() {
                 let tick_ns = record.publish.tick.end_ns;
                 let pair = Transaction { number: next, reason: Reason::Correct, tick_ns, entries };
-                self.apply(pair, journal, counts);
+                self.apply(pair, &[], journal, counts);
                 counts.corrections = counts.corrections.saturating_add(1);
             }
         }
@@ -66,24 +66,24 @@ fn corrected(
         });
     }
     let amount_uj = held_uj.saturating_add(lost_uj);
-    let before: Vec<(u64, u64)> =
-        record.seats.iter().map(|seat| (seat.prefill_uj, seat.decode_uj)).collect();
-    if amount_uj > 0 && scratch.sums.heads > 0 {
-        scratch.divide(amount_uj, record);
-    }
+    let mut portions = scratch.sums.portions(amount_uj);
+    scratch.sums.amount(amount_uj);
     let edge_uj = record.edges.begin_uj.max(record.edges.end_uj);
     let unplaced = record.publish.tick.is_unplaced();
-    let seats = record.seats.iter_mut().zip(&scratch.weighed).zip(before);
-    for ((seat, weighed), (prefill_uj, decode_uj)) in seats {
+    for (seat, weighed) in record.seats.iter_mut().zip(&scratch.weighed) {
         let Some(request) = requests.get_mut(seat.place) else { continue };
-        let Some(page) = request.pages.iter_mut().find(|page| page.card == card) else { continue };
+        let Some(page) = request.pages.on_mut(card) else { continue };
+        let (prefill_uj, decode_uj) = (seat.prefill_uj, seat.decode_uj);
+        if let Some(portions) = &mut portions {
+            seat.take(weighed, portions);
+        }
         for (phase, now_uj, was_uj) in [
             (Phase::Prefill, seat.prefill_uj, prefill_uj),
             (Phase::Decode, seat.decode_uj, decode_uj),
         ] {
             let amount_uj = difference(now_uj, was_uj);
             if amount_uj != 0 {
-                let account = Account::Request(RequestId(seat.place.id), phase);
+                let account = Account::Request(RequestId(request.id), phase);
                 entries.push(Entry { account, amount_uj });
                 page.entered(number);
             }
@@ -98,8 +98,8 @@ fn corrected(
         page.floorless |= record.publish.rest.is_none();
         page.shared_device |= record.publish.others == Others::Unresolved;
         seat.open_ns = open_ns;
-        let figures = scratch.sums.figures(amount_uj, weighed);
-        page.tally.correct(edge_uj, seat.figures, figures);
+        let figures = scratch.sums.figures(weighed);
+        page.tally.correct(edge_uj, &seat.figures, &figures);
         seat.figures = figures;
     }
     entries

@@ -1,17 +1,17 @@
-//! The requests' part of a tick, split among its seats exactly.
+//! The requests' part of a tick, weighed and split among its seats exactly.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
-use super::Record;
+use super::{Record, Seat};
 use crate::{
-    apportion::apportion,
+    apportion::Portions,
     keeper::{
-        page::{Sums, Weighed},
         requests::Requests,
+        tally::{Sums, Weighed},
     },
     ledger::{
-        Account,
-        settle::{Split, TOKEN},
+        Entry,
+        settle::{Rho, Split, TOKEN},
     },
 };
 
@@ -21,9 +21,11 @@ pub struct Scratch {
     /// One for each seat of the tick at hand.
     pub weighed: Vec<Weighed>,
     pub sums: Sums,
-    pub shares: Vec<(Account, u64)>,
-    flat: Vec<u64>,
-    split: Vec<u64>,
+    /// The settlement at hand, and where the ledger has the accounts.
+    pub entries: Vec<Entry>,
+    pub hints: Vec<u32>,
+    /// What a decode token costs, for each seat.
+    rhos: Vec<Rho>,
 }
 
 impl Scratch {
@@ -37,31 +39,23 @@ impl Scratch {
         card: usize,
     ) {
         self.weighed.clear();
+        self.rhos.clear();
         let mut emitters = 0u64;
         for seat in &record.seats {
-            let mut weighed = Weighed::default();
-            let mut emits = seat.tokens > 0;
-            if let Some(request) = requests.get(seat.place)
-                && let Some(page) = request.pages.iter().find(|page| page.card == card)
-            {
-                weighed.live = true;
-                weighed.weight = request.weigh(record.window, page.phases, seat.tokens, now_ns);
-                emits = weighed.weight.decode > 0;
-                // ρ waits for the number of emitters.
-                weighed.prefill = page.rho.a;
-                weighed.decode = page.rho.b;
-            }
+            let (weighed, rho, emits) = weighed(seat, record, requests, now_ns, card);
             emitters = emitters.saturating_add(u64::from(emits));
             self.weighed.push(weighed);
+            self.rhos.push(rho);
         }
         self.sums = Sums::default();
-        for weighed in &mut self.weighed {
-            let rho = match weighed.decode.checked_div(emitters) {
-                Some(each) => weighed.prefill.saturating_add(each),
-                None => 0,
-            };
+        // Nearly always the same for all.
+        let mut last = (Rho::default(), Rho::default().at(emitters));
+        for (weighed, rho) in self.weighed.iter_mut().zip(&self.rhos) {
+            if last.0 != *rho {
+                last = (*rho, rho.at(emitters));
+            }
             let weight = weighed.weight;
-            let decode = decode(weight.decode, rho);
+            let decode = decode(weight.decode, last.1);
             weighed.weighted = weight.prefill.saturating_add(decode);
             (weighed.prefill, weighed.decode) = match split {
                 Split::Weighted => (weight.prefill, decode),
@@ -89,25 +83,51 @@ impl Scratch {
             self.sums.charge(weighed);
         }
     }
+}
 
-    /// Splits an amount among the seats that were weighed; those of forgotten requests get and give
-    /// nothing.
-    pub(super) fn divide(&mut self, amount_uj: u64, record: &mut Record) {
-        self.flat.clear();
-        self.flat.extend(self.weighed.iter().flat_map(|it| [it.prefill, it.decode]));
-        self.split.clear();
-        self.split.resize(self.flat.len(), 0);
-        apportion(amount_uj, &self.flat, &mut self.split);
-        let pairs = self.split.chunks_exact(2);
-        for ((seat, weighed), pair) in record.seats.iter_mut().zip(&self.weighed).zip(pairs) {
-            if let (true, [prefill_uj, decode_uj]) = (weighed.live, pair) {
-                (seat.prefill_uj, seat.decode_uj) = (*prefill_uj, *decode_uj);
-            }
+impl Sums {
+    /// An amount for the seats that were weighed, one after the other; none where there is none, or
+    /// nobody who can be charged.
+    pub(super) fn portions(&self, amount_uj: u64) -> Option<Portions> {
+        if amount_uj == 0 || self.heads == 0 {
+            return None;
+        }
+        Portions::new(amount_uj, self.charged.into())
+    }
+}
+
+impl Seat {
+    /// Takes its share; that of a forgotten request gets and gives nothing.
+    #[inline]
+    pub(super) fn take(&mut self, weighed: &Weighed, portions: &mut Portions) {
+        if weighed.live {
+            self.prefill_uj = portions.next(weighed.prefill);
+            self.decode_uj = portions.next(weighed.decode);
         }
     }
 }
 
+/// A seat's weights, but for ρ, which waits for the number of emitters.
+#[inline]
+fn weighed(
+    seat: &Seat,
+    record: &Record,
+    requests: &Requests,
+    now_ns: u64,
+    card: usize,
+) -> (Weighed, Rho, bool) {
+    if let Some(request) = requests.get(seat.place)
+        && let Some(page) = request.pages.on(card)
+    {
+        let weight = request.weigh(record.window, page.phases, seat.tokens, now_ns);
+        let weighed = Weighed { weight, live: true, ..Weighed::default() };
+        return (weighed, page.rho, weight.decode > 0);
+    }
+    (Weighed::default(), Rho::default(), seat.tokens > 0)
+}
+
 /// A decode weight times ρ, in 1/1024.
+#[inline]
 fn decode(weight: u64, rho: u64) -> u64 {
     match weight.checked_mul(rho) {
         Some(product) => product / TOKEN,
