@@ -306,7 +306,8 @@ impl Own {
 
 /// A process and its ancestors.
 fn lineage(pid: u32, ancestry: &impl Ancestry) -> impl Iterator<Item = u32> {
-    std::iter::successors(Some(pid), |pid| ancestry.parent(*pid)).take(DEEPEST)
+    std::iter::successors(Some(pid), |pid| ancestry.parent(*pid).filter(|pid| *pid > 0))
+        .take(DEEPEST)
 }
 
 /// The top of the tree of the server that a process belongs to: up through those of its ancestors
