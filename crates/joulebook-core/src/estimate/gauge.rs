@@ -217,7 +217,7 @@ mod tests {
         let mut energy_j = 0.0;
         let mut last: Option<(u64, f64)> = None;
         let point = |number: u64| {
-            let watts = if number / 2 % 2 == 0 { 0.0 } else { 700.0 };
+            let watts = if (number / 2).is_multiple_of(2) { 0.0 } else { 700.0 };
             let rises = number % 4 == 1 || number % 4 == 2;
             let at_ns = number * 100 * MS;
             let at_ns = if rises { at_ns + late_ns } else { at_ns - late_ns };
