@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::{Ancestry, DEEPEST};
-use crate::reader::Process;
+use crate::{reader::Process, wire};
+
+/// What a reader is told of a command line: enough to know the program by.
+const LONGEST_NAME: usize = 80;
 
 /// The ancestors of some processes, as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +19,7 @@ pub(crate) struct Family {
 struct Kin {
     parent: Option<u32>,
     name: Option<String>,
+    ports: Option<Vec<u16>>,
 }
 
 impl Family {
@@ -29,11 +33,32 @@ impl Family {
                     break;
                 };
                 let parent = ancestry.parent(pid);
-                kin.insert(pid, Kin { parent, name: ancestry.name(pid) });
+                let (name, ports) = (ancestry.name(pid), ancestry.ports(pid));
+                kin.insert(pid, Kin { parent, name, ports });
                 next = parent;
             }
         }
         Self { kin }
+    }
+
+    /// As another host has seen it.
+    pub(crate) fn told(kin: Vec<wire::Kin>) -> Self {
+        let each = |kin: wire::Kin| {
+            (kin.pid, Kin { parent: kin.parent, name: kin.name, ports: kin.ports })
+        };
+        Self { kin: kin.into_iter().map(each).collect() }
+    }
+
+    /// To be told to another host.
+    pub(crate) fn tell(&self) -> Vec<wire::Kin> {
+        let cut = |name: &String| name.chars().take(LONGEST_NAME).collect();
+        let each = |(pid, kin): (&u32, &Kin)| wire::Kin {
+            pid: *pid,
+            parent: kin.parent,
+            name: kin.name.as_ref().map(cut),
+            ports: kin.ports.clone(),
+        };
+        self.kin.iter().map(each).collect()
     }
 }
 
@@ -44,6 +69,14 @@ impl Ancestry for Family {
 
     fn name(&self, pid: u32) -> Option<String> {
         self.kin.get(&pid)?.name.clone()
+    }
+
+    fn ports(&self, pid: u32) -> Option<Vec<u16>> {
+        self.kin.get(&pid)?.ports.clone()
+    }
+
+    fn is_known(&self, pid: u32) -> bool {
+        self.kin.contains_key(&pid)
     }
 }
 
