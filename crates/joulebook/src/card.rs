@@ -89,12 +89,10 @@ pub(crate) struct Health {
 
 /// Who was on the card, from an instant on.
 #[derive(Clone, Debug)]
-pub struct Residents {
-    /// The instant, ns of the [`crate::clock`].
+pub(crate) struct Residents {
     pub from_ns: u64,
-    /// The processes, or why they could not be listed.
     pub seen: Arc<Result<Vec<Process>, Unseen>>,
-    pub(crate) family: Arc<Family>,
+    pub family: Arc<Family>,
 }
 
 /// What reading a card has cost so far.
@@ -318,7 +316,7 @@ impl Card {
 
     /// Who was on the card between two instants: the state at the first and each change after it.
     /// Empty when nobody had looked yet.
-    pub fn residents(&self, from_ns: u64, to_ns: u64) -> Vec<Residents> {
+    pub(crate) fn residents(&self, from_ns: u64, to_ns: u64) -> Vec<Residents> {
         let log = lock(&self.residents);
         let first = log.partition_point(|state| state.from_ns <= from_ns).saturating_sub(1);
         log.iter().skip(first).take_while(|state| state.from_ns <= to_ns).cloned().collect()

@@ -34,7 +34,7 @@ pub mod tenancy;
 mod window;
 pub mod wire;
 
-pub use card::{Card, Cost, Residents, Tally};
+pub use card::{Card, Cost, Tally};
 pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
 pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release, watch};
