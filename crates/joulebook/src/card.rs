@@ -3,13 +3,17 @@
 //! Nothing here waits for the driver: a reader reads atomics and the ring. Locks are held for a
 //! few instructions, and never by the recorder while it is in a driver call.
 
+mod passed_on;
+
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
+
+pub use passed_on::Tally;
 
 use joulebook_core::{
     Fault, Flags, Power, Scope,
@@ -21,7 +25,7 @@ use joulebook_core::{
 use crate::{
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{Backend, Device, Process},
+    reader::{Backend, Device, Process, Usage},
     signal::Signal,
     tenancy::{Family, Unseen, linux::Processes},
     wire,
@@ -47,6 +51,9 @@ pub struct Card {
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
     residents: Mutex<VecDeque<Residents>>,
+    /// Somebody wants to know how full and how busy it is.
+    pub(crate) usage_wanted: AtomicBool,
+    usage: Mutex<Option<(u64, Usage)>>,
     /// When it was last looked where the residents come from, ns.
     looked_ns: AtomicU64,
 }
@@ -69,6 +76,14 @@ pub(crate) struct Health {
     pub cpu_ns: AtomicU64,
     /// The register's stillness, ns: how long it has shown one value.
     pub still_ns: AtomicU64,
+    /// Time spent in calls that read the register, ns.
+    pub asked_ns: AtomicU64,
+    /// How often the register restarted or was set.
+    pub resets: AtomicU64,
+    /// Publishes behind a stretch that was not seen.
+    pub gaps: AtomicU64,
+    /// The register's last accepted value, in its own units, and 1; 0 before the first.
+    pub raw_and_one: AtomicU64,
     pub fault: Mutex<Option<Fault>>,
 }
 
@@ -104,6 +119,8 @@ impl Card {
             occupancy: Occupancy::default(),
             health: Health::default(),
             residents: Mutex::default(),
+            usage_wanted: AtomicBool::new(false),
+            usage: Mutex::default(),
             looked_ns: AtomicU64::new(0),
         }
     }
@@ -159,7 +176,7 @@ impl Card {
     }
 
     /// The register's publish period where a probe has found it, else the polling gap.
-    pub(crate) fn period_ns(&self) -> u64 {
+    pub fn period_ns(&self) -> u64 {
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
         self.probed_period_ns().unwrap_or(gap_ns)
     }
