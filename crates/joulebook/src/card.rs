@@ -3,16 +3,18 @@
 //! Nothing here waits for the driver: a reader reads atomics and the ring. Locks are held for a
 //! few instructions, and never by the recorder while it is in a driver call.
 
+mod passed_on;
 mod work;
 
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
+pub use passed_on::Tally;
 pub(crate) use work::Work;
 use work::WorkLog;
 
@@ -27,13 +29,16 @@ use crate::{
     books::Shelf,
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{AtWork, Backend, Device, Process},
+    reader::{AtWork, Backend, Device, Process, Usage},
     signal::Signal,
     tenancy::{Family, Unseen, linux::Processes},
+    wire,
 };
 
 /// Changes of the resident processes that are kept.
 const MOST_CHANGES: usize = 1024;
+/// How often it is looked anew where unchanged residents come from.
+const LOOK_AGAIN_NS: u64 = 10_000_000_000;
 const SECOND: f64 = 1e9;
 /// Averages over which a span is long: what averaging hides at its edges is small.
 const LONG_SPANS: f64 = 3.0;
@@ -53,6 +58,11 @@ pub struct Card {
     pub(crate) shelf: Shelf,
     residents: Mutex<VecDeque<Residents>>,
     work: Mutex<WorkLog>,
+    /// Somebody wants to know how full and how busy it is.
+    pub(crate) usage_wanted: AtomicBool,
+    usage: Mutex<Option<(u64, Usage)>>,
+    /// When it was last looked where the residents come from, ns.
+    looked_ns: AtomicU64,
 }
 
 /// How the reading goes. Times in ns of the [`crate::clock`].
@@ -73,6 +83,14 @@ pub(crate) struct Health {
     pub cpu_ns: AtomicU64,
     /// The register's stillness, ns: how long it has shown one value.
     pub still_ns: AtomicU64,
+    /// Time spent in calls that read the register, ns.
+    pub asked_ns: AtomicU64,
+    /// How often the register restarted or was set.
+    pub resets: AtomicU64,
+    /// Publishes behind a stretch that was not seen.
+    pub gaps: AtomicU64,
+    /// The register's last accepted value, in its own units, and 1; 0 before the first.
+    pub raw_and_one: AtomicU64,
     pub fault: Mutex<Option<Fault>>,
 }
 
@@ -110,6 +128,9 @@ impl Card {
             shelf: Shelf::default(),
             residents: Mutex::default(),
             work: Mutex::default(),
+            usage_wanted: AtomicBool::new(false),
+            usage: Mutex::default(),
+            looked_ns: AtomicU64::new(0),
         }
     }
 
@@ -164,7 +185,7 @@ impl Card {
     }
 
     /// The register's publish period where a probe has found it, else the polling gap.
-    pub(crate) fn period_ns(&self) -> u64 {
+    pub fn period_ns(&self) -> u64 {
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
         self.probed_period_ns().unwrap_or(gap_ns)
     }
@@ -257,18 +278,49 @@ impl Card {
         self.device().scope
     }
 
-    /// Called by the recorder alone.
+    /// Called by the recorder alone: who is there, and where they come from. That is looked up anew
+    /// when they change, and now and then: a server may listen only when its model is loaded.
     pub(crate) fn note_residents(&self, from_ns: u64, seen: Result<Vec<Process>, Unseen>) {
-        if lock(&self.residents).back().is_some_and(|last| *last.seen == seen) {
+        let same = lock(&self.residents).back().is_some_and(|last| *last.seen == seen);
+        let looked_ns = self.looked_ns.load(Ordering::Relaxed);
+        if same && from_ns.saturating_sub(looked_ns) < LOOK_AGAIN_NS {
             return;
         }
+        self.looked_ns.store(from_ns, Ordering::Relaxed);
         let processes = seen.as_ref().map_or(&[][..], Vec::as_slice);
-        let family = Arc::new(Family::look(processes, &Processes::default()));
+        let family = Family::look(processes, &Processes::default());
+        self.note_family(from_ns, seen, family);
+    }
+
+    /// The same, where somebody else has looked where they come from.
+    pub(crate) fn note_family(
+        &self,
+        from_ns: u64,
+        seen: Result<Vec<Process>, Unseen>,
+        family: Family,
+    ) {
         let mut log = lock(&self.residents);
+        if log.back().is_some_and(|last| *last.seen == seen && *last.family == family) {
+            return;
+        }
         if log.len() == MOST_CHANGES {
             log.pop_front();
         }
-        log.push_back(Residents { from_ns, seen: Arc::new(seen), family });
+        log.push_back(Residents { from_ns, seen: Arc::new(seen), family: Arc::new(family) });
+    }
+
+    /// Who is on the card now, as it is told to other hosts; `None` when nobody has looked yet.
+    pub fn residents_now(&self) -> Option<wire::Residents> {
+        let gpu = self.device().index;
+        let log = lock(&self.residents);
+        let now = log.back()?;
+        Some(wire::Residents {
+            gpu,
+            from_ns: now.from_ns,
+            processes: now.seen.as_ref().as_ref().ok().cloned(),
+            error: now.seen.as_ref().as_ref().err().map(|unseen| unseen.word().to_owned()),
+            family: now.family.tell(),
+        })
     }
 
     /// Called by the recorder alone: who was at work since the last look, and who is there now.

@@ -34,13 +34,13 @@ pub mod tenancy;
 mod window;
 pub mod wire;
 
-pub use card::{Card, Cost};
+pub use card::{Card, Cost, Tally};
 pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
-pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release};
+pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release, watch};
 pub use node::{Idle, Node};
 pub use reader::{
-    AtWork, Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value,
+    AtWork, Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Usage, Value,
 };
-pub use recorder::{Settings, record};
+pub use recorder::{Keep, Settings, record};
 pub use window::{Pending, Window};

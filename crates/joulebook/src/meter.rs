@@ -13,7 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-pub use choose::{profile_of, release};
+pub use choose::{profile_of, release, watch};
 pub use error::MeterError;
 use joulebook_core::{Fault, Flags, Source};
 pub use state::{fits, probe_node};
@@ -23,6 +23,7 @@ use crate::{
     node::{Idle, Node},
     profile::Profiles,
     reader::Backend,
+    recorder::Keep,
     tenancy::{Rules, Verdict},
     window::Window,
 };
@@ -81,12 +82,12 @@ impl Meter {
     /// # Ok::<(), joulebook::MeterError>(())
     /// ```
     pub fn for_node(node: &Node) -> Result<Self, MeterError> {
-        choose::meter(node, Profiles::of_user().as_ref())
+        choose::meter(node, Profiles::of_user().as_ref(), Keep::Day)
     }
 
     /// The same, with what is known of the cards kept in another folder.
     pub fn for_node_with(node: &Node, profiles: &Profiles) -> Result<Self, MeterError> {
-        choose::meter(node, Some(profiles))
+        choose::meter(node, Some(profiles), Keep::Day)
     }
 
     /// A meter in any case: where the cards cannot be read its windows say why.

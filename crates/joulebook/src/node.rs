@@ -1,7 +1,7 @@
 //! What a piece of work runs on: one card or several, what they draw at rest, and whose work is
 //! ours.
 
-use crate::tenancy::{Own, Rules, linux::Processes};
+use crate::tenancy::{Own, Rules};
 
 /// The cards of a window, and how to judge it.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,21 +69,20 @@ impl Node {
         Self { idle: Idle::Sum(watts), ..self }
     }
 
-    /// The rules its tenants are judged by. Reads `/proc` where a port is to be looked up.
+    /// The rules its tenants are judged by.
     pub(crate) fn rules(&self) -> Rules {
-        let serving = match (self.serving_pid, self.serving_port) {
-            (Some(pid), _) => Some(vec![pid]),
-            // Nobody listens, or it cannot be seen who: then nobody on the card is ours.
-            (None, Some(port)) => Some(Processes::default().listening_on(port).unwrap_or_default()),
-            (None, None) => None,
-        };
         let own_trees = if self.own_trees.is_empty() {
             vec![std::process::id()]
         } else {
             self.own_trees.clone()
         };
+        let own = match (self.serving_pid, self.serving_port) {
+            (Some(pid), _) => Own::Serving(vec![pid]),
+            (None, Some(port)) => Own::Listening(port),
+            (None, None) => Own::choose(self.serving_match.as_deref(), None, own_trees),
+        };
         Rules {
-            own: Own::choose(self.serving_match.as_deref(), serving, own_trees),
+            own,
             contention_floor_mib: self.contention_floor_mib,
             contention_ignore: self.contention_ignore.clone(),
         }

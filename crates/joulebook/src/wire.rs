@@ -17,9 +17,10 @@ pub mod event {
     pub const HELLO: &str = "hello";
     /// A card as it is described now, at the beginning and when that changes: a [`super::CardSeen`].
     pub const CARD: &str = "card";
-    /// A publish of a card (not a poll): an [`super::EnergyNow`].
+    /// A publish of a card (not a poll), the newest one at the beginning: an [`super::EnergyNow`].
     pub const ENERGY: &str = "energy";
-    /// A card that cannot be read, once when it begins: a [`super::Hole`].
+    /// A card that cannot be read, once when it begins: a [`super::Hole`]. It ends with the card's
+    /// next publish.
     pub const HOLE: &str = "hole";
     /// Who is on a card, at the beginning and when it changes: a [`super::Residents`].
     pub const TENANCY: &str = "tenancy";
@@ -91,6 +92,10 @@ pub struct CardSeen {
     pub limit_watts: Option<f64>,
     /// The idle floor, W; null where none was measured or declared.
     pub idle_watts: Option<f64>,
+    /// The least the card draws, W: its floor without a model less what that strays, as bounds take
+    /// it; null where it was never measured.
+    #[serde(default)]
+    pub deepest_watts: Option<f64>,
     /// How the floor was got: `declared`, or `measured` with when, how long and in what state.
     pub idle_from: Option<String>,
     /// The card can be read now.
@@ -155,4 +160,22 @@ pub struct Residents {
     pub processes: Option<Vec<Process>>,
     /// Why they cannot be listed, in one word.
     pub error: Option<String>,
+    /// Those processes and their ancestors, as the agent's host shows them: what `serving_pid`,
+    /// `serving_port` and `serving_match` are judged by. Empty where the agent does not say.
+    #[serde(default)]
+    pub family: Vec<Kin>,
+}
+
+/// A process on a card, or an ancestor of one. Its id is the one of the agent's host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kin {
+    /// Process id.
+    pub pid: u32,
+    /// The process that started it; null where that cannot be seen.
+    pub parent: Option<u32>,
+    /// Its program, and an interpreter's script or module; no further arguments, since they hold
+    /// keys. Null where it cannot be seen.
+    pub name: Option<String>,
+    /// The TCP ports it listens on; null where that cannot be seen, which is not the same as none.
+    pub ports: Option<Vec<u16>>,
 }

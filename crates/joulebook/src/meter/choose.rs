@@ -20,7 +20,7 @@ use crate::{
     nvml::{CardInfo, Driver, Inventory, NvmlCounter, NvmlGauge, NvmlTenants, PowerField, cards},
     profile::{Profile, Profiles, Trust},
     reader::Reader,
-    recorder::{Settings, record},
+    recorder::{Keep, Settings, record_keeping},
     smi::{Feed, Program, SmiCard, SmiCardInfo, SmiError, SmiTenants},
     sources,
 };
@@ -28,16 +28,27 @@ use crate::{
 /// The cards being read in this process, by UUID.
 static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
-pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+/// One card, read to be passed on: as a meter would read it, with no day behind it. Where a meter of
+/// this process reads it already, that one's recorder serves.
+pub fn watch(gpu: &str, profiles: Option<&Profiles>, keep: Keep) -> Result<Arc<Card>, MeterError> {
+    let meter = meter(&Node::of(gpu), profiles, keep)?;
+    meter.inner.cards.first().cloned().ok_or(MeterError::NoneAsked)
+}
+
+pub(super) fn meter(
+    node: &Node,
+    profiles: Option<&Profiles>,
+    keep: Keep,
+) -> Result<Meter, MeterError> {
     check_idle(node)?;
     if node.gpus.is_empty() {
         return Err(MeterError::NoneAsked);
     }
-    by_library(node, profiles).or_else(|nvml| {
+    by_library(node, profiles, keep).or_else(|nvml| {
         if !nvml.is_of_the_reader() {
             return Err(nvml);
         }
-        let meter = by_program(node, profiles)
+        let meter = by_program(node, profiles, keep)
             .map_err(|smi| MeterError::Unreadable { nvml: Box::new(nvml), smi: Box::new(smi) })?;
         tracing::warn!("the cards are read through nvidia-smi, since the driver library cannot");
         Ok(meter)
@@ -45,7 +56,7 @@ pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, M
 }
 
 /// Through the driver's library: each card's counter, else its power gauge.
-fn by_library(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+fn by_library(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Meter, MeterError> {
     let driver = Driver::shared();
     let inventory = cards(&driver)?;
     if inventory.cards.is_empty() {
@@ -57,13 +68,13 @@ fn by_library(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterEr
         .uuids
         .iter()
         .filter_map(|uuid| inventory.cards.iter().find(|card| card.uuid == *uuid))
-        .map(|card| recorded(&driver, card, profiles))
+        .map(|card| recorded(&driver, card, profiles, keep))
         .collect::<Result<_, _>>()?;
     Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
 }
 
 /// Through the program `nvidia-smi`.
-fn by_program(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+fn by_program(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Meter, MeterError> {
     let program = Program::default();
     let missing = |error: io::Error| SmiError::Missing {
         program: program.path().display().to_string(),
@@ -76,7 +87,7 @@ fn by_program(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterEr
         .uuids
         .iter()
         .filter_map(|uuid| inventory.iter().find(|card| card.uuid == *uuid))
-        .map(|card| recorded_by_program(&feed, card, profiles))
+        .map(|card| recorded_by_program(&feed, card, profiles, keep))
         .collect::<Result<_, _>>()?;
     Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
 }
@@ -138,6 +149,7 @@ fn recorded(
     driver: &Arc<Driver>,
     info: &CardInfo,
     profiles: Option<&Profiles>,
+    keep: Keep,
 ) -> Result<Arc<Card>, MeterError> {
     let known = |read: &BTreeMap<String, Weak<Card>>| read.get(&info.uuid).and_then(Weak::upgrade);
     let lock = || READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +167,8 @@ fn recorded(
     if let Some(card) = known(&read) {
         return Ok(card);
     }
-    let card = record(reader, Some(tenants), Settings { profile, gap_ns: None });
+    let settings = Settings { profile, gap_ns: None };
+    let card = record_keeping(reader, Some(tenants), settings, keep);
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)
 }
@@ -165,6 +178,7 @@ fn recorded_by_program(
     feed: &Arc<Feed>,
     info: &SmiCardInfo,
     profiles: Option<&Profiles>,
+    keep: Keep,
 ) -> Result<Arc<Card>, MeterError> {
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(card) = read.get(&info.uuid).and_then(Weak::upgrade) {
@@ -176,7 +190,8 @@ fn recorded_by_program(
     }
     let profile = profile(&info.uuid, &info.name, info.driver.as_ref(), info.index, profiles);
     let tenants = Box::new(SmiTenants::open(feed, info));
-    let card = record(Box::new(reader), Some(tenants), Settings { profile, gap_ns: None });
+    let settings = Settings { profile, gap_ns: None };
+    let card = record_keeping(Box::new(reader), Some(tenants), settings, keep);
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)
 }

@@ -52,6 +52,7 @@ pub(super) struct Shown {
     pub draw: Option<Result<Power, Fault>>,
     pub throttle: Option<Throttle>,
     pub used_mib: Option<u64>,
+    pub total_mib: Option<u64>,
     pub utilization_pct: Option<u32>,
 }
 
@@ -176,6 +177,7 @@ impl Shared {
             draw: row.draw,
             throttle: row.throttle(),
             used_mib: row.used_mib,
+            total_mib: row.total_mib,
             utilization_pct: row.utilization_pct,
         });
         lane.count += 1;
