@@ -5,9 +5,13 @@
 //! it. Sums are stored, ratios are derived: [`keys`] makes the flat keys from the sums, in one place.
 
 pub mod files;
+pub mod formats;
 pub mod gauge;
 pub mod keys;
 pub mod output;
 pub mod record;
 pub mod statistics;
 pub mod sums;
+
+#[cfg(test)]
+mod sample;

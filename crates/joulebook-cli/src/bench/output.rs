@@ -28,6 +28,8 @@ pub const RUNGS: &str = "rungs.csv";
 /// The record with its flat keys, as `record.json` holds it.
 #[derive(Serialize)]
 struct File<'a> {
+    form: &'a str,
+    version: &'a str,
     #[serde(flatten)]
     keys: Keys,
     #[serde(flatten)]
@@ -36,7 +38,8 @@ struct File<'a> {
 
 /// `record.json` as text.
 pub fn json(record: &Record) -> anyhow::Result<String> {
-    let file = File { keys: Keys::of(record), record };
+    let (form, version) = (&record.form, &record.version);
+    let file = File { form, version, keys: Keys::of(record), record };
     Ok(serde_json::to_string_pretty(&file)? + "\n")
 }
 
@@ -144,3 +147,6 @@ fn join(record: &mut Record, path: &Path) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
