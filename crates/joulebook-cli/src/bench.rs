@@ -7,9 +7,12 @@
 pub mod files;
 pub mod formats;
 pub mod gauge;
+pub mod interval;
 pub mod keys;
 pub mod output;
 pub mod record;
+pub mod report;
+pub mod ruler;
 pub mod statistics;
 pub mod sums;
 

@@ -99,6 +99,17 @@ pub fn noise(place: u32) -> f64 {
     (f64::from(place) * 12.9898).sin()
 }
 
+/// A normal number that belongs to this place.
+pub fn normal(place: u64) -> f64 {
+    let share = |turn: u64| {
+        let mut word = (place * 12 + turn).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((word ^ (word >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    (0..12).map(share).sum::<f64>() - 6.0
+}
+
 /// A repeat of 10 s with so many sequences, tokens of prompts and of answers; its energy is the
 /// server's, off by `noise`.
 pub fn repeat(number: u32, sequences: f64, tokens: Tokens, noise: f64) -> Repeat {
