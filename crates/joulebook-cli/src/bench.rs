@@ -1,0 +1,11 @@
+//! What a token costs at each level of concurrency: the record of a benchmark and what is done
+//! with it.
+//!
+//! [`record`] is the shape of a run: whoever drives the load fills it, everything else here reads
+//! it. Sums are stored, ratios are derived: [`keys`] makes the flat keys from the sums, in one place.
+
+pub mod gauge;
+pub mod keys;
+pub mod record;
+pub mod statistics;
+pub mod sums;
