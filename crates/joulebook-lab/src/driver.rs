@@ -90,7 +90,7 @@ fn build() -> Result<(), DriverError> {
 /// The `nvidia-smi` program beside the running program.
 pub fn find_tool() -> Result<PathBuf, DriverError> {
     let candidates = program_directories()?.into_iter().map(|dir| dir.join(TOOL_NAME));
-    candidates.filter(|path| path.is_file()).last().ok_or_else(|| DriverError::NotBuilt {
+    candidates.rev().find(|path| path.is_file()).ok_or_else(|| DriverError::NotBuilt {
         name: TOOL_NAME.to_owned(),
         program: current_program().unwrap_or_default(),
     })
