@@ -4,8 +4,10 @@
 //! [`record`] is the shape of a run: whoever drives the load fills it, everything else here reads
 //! it. Sums are stored, ratios are derived: [`keys`] makes the flat keys from the sums, in one place.
 
+pub mod files;
 pub mod gauge;
 pub mod keys;
+pub mod output;
 pub mod record;
 pub mod statistics;
 pub mod sums;

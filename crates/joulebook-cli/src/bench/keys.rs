@@ -24,8 +24,15 @@ impl Keys {
         let mut keys = Self::default();
         keys.run(record);
         for rung in &record.rungs {
-            keys.rung(record, rung);
+            keys.rung(record, rung, &rung.kind.prefix());
         }
+        keys
+    }
+
+    /// Of one of its rungs, without the prefix.
+    pub fn of_rung(record: &Record, rung: &Rung) -> Self {
+        let mut keys = Self::default();
+        keys.rung(record, rung, "");
         keys
     }
 
@@ -79,8 +86,7 @@ impl Keys {
         self.put_some("gpu_counter_idle_power_samples", idle.map(|it| it.samples));
     }
 
-    fn rung(&mut self, record: &Record, rung: &Rung) {
-        let prefix = rung.kind.prefix();
+    fn rung(&mut self, record: &Record, rung: &Rung, prefix: &str) {
         let Some(sums) = Sums::of(rung) else { return };
         let at = |name: &str| format!("{prefix}{name}");
         let idle = record.baseline.as_ref();
@@ -115,13 +121,13 @@ impl Keys {
             self.put_some(at("gpu_counter_energy_above_idle_j"), above);
         }
         if let Some(books) = &sums.books {
-            self.books(&prefix, books);
+            self.books(prefix, books);
         }
         for (name, counter) in &sums.rails {
             let rail = Metered { energy: *counter, tokens: None, windows: 0 };
             self.counter(&at(name.prefix()), &rail);
         }
-        self.latencies(&prefix, &sums.latencies);
+        self.latencies(prefix, &sums.latencies);
     }
 
     fn counter(&mut self, name: &str, metered: &Metered<Counter>) {

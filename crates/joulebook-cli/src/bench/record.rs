@@ -147,6 +147,9 @@ pub struct Tokens {
     pub cached: u64,
     /// Of answers: what J/token divides by.
     pub completion: u64,
+    /// Of those, the first of their answer: they come from reading the prompt.
+    #[serde(default)]
+    pub first: u64,
 }
 
 /// Latencies of the completed requests of a repeat or rung, ms.
@@ -164,6 +167,30 @@ pub struct Latencies {
     /// End to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub e2el_ms: Option<super::statistics::Statistics>,
+}
+
+impl Record {
+    /// Fills what is derived from the requests, for writing without them.
+    pub fn close(&mut self) {
+        for repeat in self.rungs.iter_mut().flat_map(|rung| &mut rung.repeats) {
+            if !repeat.requests.is_empty() {
+                repeat.latencies = Latencies::of(&repeat.requests);
+            }
+        }
+    }
+}
+
+impl Tokens {
+    /// Both windows' tokens.
+    #[must_use]
+    pub const fn then(self, other: Self) -> Self {
+        Self {
+            prompt: self.prompt + other.prompt,
+            cached: self.cached + other.cached,
+            completion: self.completion + other.completion,
+            first: self.first + other.first,
+        }
+    }
 }
 
 impl Kind {

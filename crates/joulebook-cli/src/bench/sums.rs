@@ -54,14 +54,8 @@ impl Sums {
         if repeats == 0 {
             return None;
         }
-        let tokens = finished().map(|repeat| repeat.tokens).reduce(|a, b| {
-            let add = |(a, b): (Tokens, Tokens)| Tokens {
-                prompt: a.prompt + b.prompt,
-                cached: a.cached + b.cached,
-                completion: a.completion + b.completion,
-            };
-            a.zip(b).map(add)
-        });
+        let tokens =
+            finished().map(|repeat| repeat.tokens).reduce(|a, b| a.zip(b).map(|(a, b)| a.then(b)));
         Some(Self {
             repeats,
             seconds: finished().map(Repeat::seconds).sum(),
