@@ -116,13 +116,13 @@ pub enum Value {
     Power(Power),
 }
 
-/// Why the clocks are held down.
+/// Why the clocks are held down; `None` where that is not told, which is not the same as no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
     /// The software power cap is at work.
-    pub power_capped: bool,
+    pub power_capped: Option<bool>,
     /// The hardware power brake is at work.
-    pub power_braked: bool,
+    pub power_braked: Option<bool>,
 }
 
 /// Which reader a card is read by; the word stands on every result.

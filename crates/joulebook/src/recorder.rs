@@ -276,10 +276,10 @@ impl Recorder {
             self.throttle = throttle;
         }
         let mut marks = card.marks();
-        if self.throttle.power_capped {
+        if self.throttle.power_capped == Some(true) {
             marks |= Flags::POWER_CAPPED;
         }
-        if self.throttle.power_braked {
+        if self.throttle.power_braked == Some(true) {
             marks |= Flags::POWER_BRAKED;
         }
         if self.slept {
