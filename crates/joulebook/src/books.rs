@@ -42,7 +42,7 @@ pub use pending::PendingReceipt;
 pub use rho::{RhoFileError, Rhos};
 pub use settings::{BooksError, Labels, Level, Settings};
 pub use ticket::Ticket;
-pub use trial::{CardTrial, TrialBalance};
+pub use trial::{CardTrial, FloorFrom, IdleFloor, TrialBalance};
 
 use crate::meter::Meter;
 use cell::{Cell, Message};

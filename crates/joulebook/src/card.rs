@@ -4,6 +4,7 @@
 //! few instructions, and never by the recorder while it is in a driver call.
 
 mod passed_on;
+mod state;
 mod work;
 
 use std::{
@@ -15,6 +16,7 @@ use std::{
 };
 
 pub use passed_on::Tally;
+use state::StateLog;
 pub(crate) use work::Work;
 use work::WorkLog;
 
@@ -63,6 +65,7 @@ pub struct Card {
     usage: Mutex<Option<(u64, Usage)>>,
     /// When it was last looked where the residents come from, ns.
     looked_ns: AtomicU64,
+    states: Mutex<StateLog>,
 }
 
 /// How the reading goes. Times in ns of the [`crate::clock`].
@@ -131,6 +134,7 @@ impl Card {
             usage_wanted: AtomicBool::new(false),
             usage: Mutex::default(),
             looked_ns: AtomicU64::new(0),
+            states: Mutex::default(),
         }
     }
 
@@ -321,6 +325,26 @@ impl Card {
             error: now.seen.as_ref().as_ref().err().map(|unseen| unseen.word().to_owned()),
             family: now.family.tell(),
         })
+    }
+
+    /// Called by the recorder alone, at the end of each look: the card's power state.
+    pub(crate) fn note_state(&self, at_ns: u64, state: Option<u8>) {
+        lock(&self.states).note(at_ns, state);
+    }
+
+    /// The power state at an instant, as far as it was seen.
+    pub(crate) fn power_state(&self, at_ns: u64) -> Option<u8> {
+        lock(&self.states).at(at_ns)
+    }
+
+    /// Whether what was seen at an instant still held at the last look; none as long as no look has
+    /// come after it.
+    pub(crate) fn has_stayed(&self, from_ns: u64, to_ns: u64) -> Option<bool> {
+        let (looked_ns, same) = {
+            let states = lock(&self.states);
+            (states.looked_ns(), states.is_same_since(from_ns))
+        };
+        (looked_ns >= to_ns).then(|| same && self.residents(from_ns, looked_ns).len() == 1)
     }
 
     /// Called by the recorder alone: who was at work since the last look, and who is there now.

@@ -18,6 +18,11 @@ pub trait Reader: Send {
     /// One reading, now. The recorder stamps it with the midpoint of the call.
     fn read(&mut self) -> Result<Reading, Fault>;
 
+    /// The card's power state (P0 is 0), where it has one. Asked about once a second.
+    fn power_state(&mut self) -> Option<u8> {
+        None
+    }
+
     /// When the last reading was taken, ns of the [`crate::clock`], where the source itself says so.
     fn taken_ns(&self) -> Option<u64> {
         None

@@ -366,6 +366,10 @@ impl Recorder {
                 card.note_usage(now, usage);
             }
         }
+        card.health.asking_ns.store(now, Ordering::Relaxed);
+        let state = self.reader.power_state();
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.note_state(now, state);
         if self.failures == 0 {
             let device = self.reader.device();
             if device != *card.device() {

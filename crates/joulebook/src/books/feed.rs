@@ -6,19 +6,22 @@
 //! [`LONGEST_WAIT_NS`]. A tick whose points are not neighbours any more (the owner came too late for
 //! the ring), or whose end is marked as a gap, is counted but not placed.
 
+mod floor;
 mod neighbours;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use floor::{Floors, State};
 use joulebook_core::{
-    Flags, Power,
+    Flags,
     keeper::{CardFacts, Publish},
-    ledger::settle::{Rest, Tick},
+    ledger::settle::Tick,
     measurement::Source,
     ring::Point,
 };
-use neighbours::Neighbours;
+use neighbours::{Neighbours, Seen};
 
+use super::IdleFloor;
 use crate::{
     card::{Card, Work},
     meter::Meter,
@@ -27,15 +30,16 @@ use crate::{
 const SECOND: f64 = 1e9;
 /// A tick waits so long after its end for what is known around it; then it goes without.
 const LONGEST_WAIT_NS: u64 = 3_000_000_000;
+/// A tick with one of these marks is not as long, or as full, as it looks.
+const BROKEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::COUNTER_FROZEN);
 
 /// A card on its way into its book.
 pub(super) struct Feed {
     card: Arc<Card>,
     neighbours: Neighbours,
-    rest: Option<Rest>,
-    spread_uw: u64,
-    /// Marks that go with the floor.
-    marks: Flags,
+    floors: Floors,
+    /// The floor of the newest tick, µW.
+    rest_uw: Option<u64>,
     /// Number of the next point, and the last one taken.
     next: u64,
     last: Option<Point>,
@@ -54,39 +58,33 @@ struct Stretch {
     lost: bool,
 }
 
+/// When a tick's energy was drawn, at most.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    from_ns: u64,
+    to_ns: u64,
+}
+
 impl Feed {
     /// The cards of a meter, from their newest points on.
     pub fn of(meter: &Meter, lenient: bool) -> Vec<Self> {
         let inner = &meter.inner;
-        let floors = inner.floors.iter().copied().chain(std::iter::repeat(None));
-        let feed = |(card, floor): (&Arc<Card>, Option<f64>)| {
-            let profile = card.profile();
-            let off = profile.floor(card.scope(), false);
-            let stored = profile.resting(card.scope()).filter(|it| Some(it.watts) == floor);
-            let microwatts = |watts: f64| Power::from_watts(watts).map(Power::microwatts);
-            let power_uw = floor.and_then(microwatts);
-            let rest = power_uw.map(|power_uw| Rest {
-                power_uw,
-                off_uw: off
-                    .and_then(|off| microwatts(off.watts))
-                    .filter(|off_uw| *off_uw < power_uw),
-                model_loaded: true,
-            });
+        let cards = inner.cards.len();
+        let feed = |(number, card): (usize, &Arc<Card>)| {
             let next = card.series.pushed();
             let last = next.checked_sub(1).and_then(|last| card.series.point(last));
             Self {
                 card: Arc::clone(card),
                 neighbours: Neighbours::new(inner.rules.clone(), lenient),
-                rest,
-                spread_uw: stored.and_then(|it| microwatts(it.spread_watts)).unwrap_or(0),
-                marks: inner.flags,
+                floors: Floors::of(card, &inner.node.idle, number, cards),
+                rest_uw: inner.floors.get(number).copied().flatten().and_then(floor::microwatts),
                 next,
                 last,
                 lost: false,
                 waiting: VecDeque::new(),
             }
         };
-        inner.cards.iter().zip(floors).map(feed).collect()
+        inner.cards.iter().enumerate().map(feed).collect()
     }
 
     /// What is known of the card itself.
@@ -108,8 +106,24 @@ impl Feed {
         (device.name.clone(), device.uuid.clone())
     }
 
-    /// The ticks that have been published and are due.
-    pub fn take(&mut self, now_ns: u64, mut into: impl FnMut(Publish)) {
+    /// What the card was taken to draw at rest in its newest tick, µW.
+    pub fn rest_uw(&self) -> Option<u64> {
+        self.rest_uw
+    }
+
+    /// What the card is taken to draw at rest now.
+    pub fn idle_floor(&self, now_ns: u64) -> Option<IdleFloor> {
+        let mut neighbours = self.neighbours.clone();
+        let seen = neighbours.seen(&self.card, now_ns, now_ns);
+        self.floors.said(self.state(&seen, now_ns), now_ns)
+    }
+
+    /// The ticks that have been published and are due. `present`: from when to when requests were
+    /// there that may be in them.
+    pub fn take<P>(&mut self, now_ns: u64, present: impl Fn() -> P, into: &mut Vec<Publish>)
+    where
+        P: Iterator<Item = (u64, Option<u64>)>,
+    {
         let pushed = self.card.series.pushed();
         while self.next < pushed {
             let number = self.next;
@@ -124,15 +138,22 @@ impl Feed {
                 self.waiting.push_back(Stretch { from: last, to: point, lost });
             }
         }
+        let Self { floors, card, .. } = self;
+        floors.learn(|from_ns, to_ns| card.has_stayed(from_ns, to_ns));
         while let Some(stretch) = self.waiting.front().copied() {
-            let Some(publish) = self.publish(stretch, now_ns) else { return };
+            let Some(publish) = self.publish(stretch, now_ns, present()) else { return };
             self.waiting.pop_front();
-            into(publish);
+            into.push(publish);
         }
     }
 
     /// A tick with what is known around it; none when it has to wait for that.
-    fn publish(&mut self, stretch: Stretch, now_ns: u64) -> Option<Publish> {
+    fn publish(
+        &mut self,
+        stretch: Stretch,
+        now_ns: u64,
+        present: impl Iterator<Item = (u64, Option<u64>)>,
+    ) -> Option<Publish> {
         let facts = self.card.facts();
         let Stretch { from, to, lost } = stretch;
         let tick = Tick {
@@ -143,15 +164,29 @@ impl Feed {
             counted_uj: to.energy_uj.saturating_sub(from.energy_uj),
             unplaced: lost || to.flags.contains(Flags::GAP),
         };
-        let rest = self.rest;
+        let lag_ns = (facts.lag_s * SECOND) as u64;
         let seen = self.neighbours.seen(&self.card, tick.begin_ns, tick.end_ns);
-        let work = if seen.is_alone() {
-            Work::Unknown
-        } else {
-            self.work(tick, (facts.lag_s * SECOND) as u64, now_ns)
-        };
-        let at_rest = rest.is_some_and(|rest| tick.is_at_rest(rest));
+        let work = if seen.is_alone() { Work::Unknown } else { self.work(tick, lag_ns, now_ns) };
+        let drawn_ns = tick.end_ns.saturating_sub(lag_ns);
+        let state = self.state(&seen, drawn_ns);
+        let idle = self.floors.at_rest(state, now_ns);
+        let at_rest = idle.rest.is_some_and(|rest| tick.is_at_rest(rest));
         let around = self.neighbours.around(&seen, work, at_rest)?;
+        self.rest_uw = idle.rest.map(|rest| rest.power_uw);
+        let reach_ns = (facts.lag_uncertainty_s * SECOND) as u64;
+        let drawn = Span {
+            from_ns: tick.begin_ns.saturating_sub(lag_ns.saturating_add(reach_ns)),
+            to_ns: drawn_ns.saturating_add(reach_ns),
+        };
+        if !tick.is_unplaced()
+            && !to.flags.intersects(BROKEN)
+            && !seen.is_occupied()
+            && !drawn.is_occupied(present)
+            && !self.card.occupancy.occupied(drawn.from_ns, drawn.to_ns, None)
+        {
+            let (drawn_from_ns, drawn_to_ns) = (drawn.from_ns, drawn.to_ns);
+            self.floors.quiet(floor::Stretch { from, to, drawn_from_ns, drawn_to_ns, state });
+        }
         let edge_s = match facts.averaging_s {
             // A gauge's edges: what its averaging and its updates hide.
             Some(averaging_s) => averaging_s + facts.period_s,
@@ -162,12 +197,18 @@ impl Feed {
         Some(Publish {
             tick,
             edge_uj: (edge_j * 1e6) as u64,
-            rest,
-            spread_uw: self.spread_uw,
+            rest: idle.rest,
+            spread_uw: idle.spread_uw,
             others: around.others,
             contended_by: around.contended_by,
-            flags: to.flags.without(Flags::REPEATED) | self.marks | around.flags,
+            flags: to.flags.without(Flags::REPEATED) | idle.flags | around.flags,
         })
+    }
+
+    /// What its floor depends on. Where the residents cannot be seen a model is taken to be there.
+    fn state(&self, seen: &Seen, at_ns: u64) -> State {
+        let model_loaded = seen.is_unknown() || seen.model_loaded();
+        State { model_loaded, power_state: self.card.power_state(at_ns) }
     }
 
     /// Who was at work while its energy was drawn.
@@ -177,5 +218,13 @@ impl Feed {
             Work::Pending if tick.end_ns.saturating_add(LONGEST_WAIT_NS) <= now_ns => Work::Unknown,
             work => work,
         }
+    }
+}
+
+impl Span {
+    fn is_occupied(self, mut present: impl Iterator<Item = (u64, Option<u64>)>) -> bool {
+        present.any(|(from_ns, to_ns)| {
+            from_ns < self.to_ns && to_ns.is_none_or(|to_ns| to_ns > self.from_ns)
+        })
     }
 }

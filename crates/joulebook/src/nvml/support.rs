@@ -24,6 +24,7 @@ pub(super) enum Call {
     Memory,
     OldMemory,
     ProcessUtilization,
+    PowerState,
 }
 
 /// The calls that one card does not support, as far as they have been asked.

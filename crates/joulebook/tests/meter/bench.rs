@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
         mpsc,
     },
     task::{Context, Poll, Wake, Waker},
@@ -48,6 +48,8 @@ pub struct Hand {
     tenants: Mutex<Vec<Process>>,
     /// Who was at work; none: that cannot be told.
     work: Mutex<Option<Vec<AtWork>>>,
+    /// One more than the power state; 0: it has none.
+    state: AtomicU8,
     gone: AtomicBool,
 }
 
@@ -82,6 +84,11 @@ impl Hand {
         *self.tenants.lock().unwrap() = tenants;
     }
 
+    /// The card's power state from now on.
+    pub fn power_state(&self, state: u8) {
+        self.state.store(state + 1, Ordering::Relaxed);
+    }
+
     /// These shares of the time each process is at work from now on.
     pub fn works(&self, work: &[(u32, u32)]) {
         let work = work.iter().map(|(pid, percent)| AtWork { pid: *pid, percent: *percent });
@@ -106,6 +113,10 @@ impl Hand {
 impl Reader for HandReader {
     fn device(&self) -> Device {
         self.card.device()
+    }
+
+    fn power_state(&mut self) -> Option<u8> {
+        self.hand.state.load(Ordering::Relaxed).checked_sub(1)
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {

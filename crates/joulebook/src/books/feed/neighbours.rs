@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// How tenants are judged.
+#[derive(Clone)]
 pub(super) struct Neighbours {
     rules: Rules,
     lenient: bool,
@@ -123,6 +124,21 @@ impl Seen {
         merge(&mut self.sides.ours, &judged.sides.ours);
         merge(&mut self.sides.tenants, &judged.sides.tenants);
         self.sides.model_loaded |= judged.sides.model_loaded;
+    }
+
+    /// Somebody else was there, or that cannot be seen.
+    pub fn is_occupied(&self) -> bool {
+        !self.is_alone() || self.is_unknown()
+    }
+
+    /// Who is there cannot be seen, at least for a while.
+    pub fn is_unknown(&self) -> bool {
+        self.flags.contains(Flags::TENANCY_UNKNOWN)
+    }
+
+    /// One of ours held a model.
+    pub fn model_loaded(&self) -> bool {
+        self.sides.model_loaded
     }
 
     /// No tenant was seen.
