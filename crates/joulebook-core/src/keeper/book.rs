@@ -409,7 +409,7 @@ impl Record {
                 give(account(Phase::Decode), held.decode_uj, page.account);
                 page.entered(number);
             }
-            self.seats.take(place, weighed, held);
+            self.seats.take(place, weighed, &held);
         }
         self.seats.sums = *sums;
         if sum_uj > 0 {

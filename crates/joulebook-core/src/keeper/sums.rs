@@ -37,7 +37,8 @@ pub struct Sums {
     pub weightless: bool,
     pub charged: u64,
     pub weighted: u64,
-    /// The same with prompts queued until the last moment.
+    /// Prompts, and those with all of them queued until the last moment.
+    pub prefill: u64,
     pub late: u64,
     pub emitted: u64,
     pub resident: u64,
@@ -86,6 +87,7 @@ impl Sums {
         weightless: false,
         charged: 0,
         weighted: 0,
+        prefill: 0,
         late: 0,
         emitted: 0,
         resident: 0,
@@ -155,6 +157,9 @@ impl Sums {
             sums.rule(weighed, last.1);
             sums.add(weighed);
         }
+        if split == Split::Weighted {
+            sums.charged = sums.weighted;
+        }
         if sums.charged == 0 {
             sums.weightless = true;
             for weighed in all.iter_mut() {
@@ -162,7 +167,6 @@ impl Sums {
                 sums.charge(weighed);
             }
         }
-        sums.close();
         sums
     }
 
@@ -177,27 +181,32 @@ impl Sums {
 
     /// Adds a seat's weights.
     #[inline]
-    pub fn add(&mut self, weighed: &Weighed) {
+    fn add(&mut self, weighed: &Weighed) {
         let weight = &weighed.weight;
         self.weighted = self.weighted.saturating_add(weighed.weighted);
-        self.late = self.late.saturating_add(weighed.late());
-        self.coarse |= weight.late != weight.prefill;
+        if weight.prefill | weight.late > 0 {
+            self.prefill = self.prefill.saturating_add(weight.prefill);
+            self.late = self.late.saturating_add(weight.late);
+            self.coarse |= weight.late != weight.prefill;
+        }
         self.emitted = self.emitted.saturating_add(weight.emitted);
         self.resident = self.resident.saturating_add(weight.resident_ns);
         self.open = self.open.saturating_add(weight.open_ns);
         self.heads = self.heads.saturating_add(u64::from(weighed.live));
-        self.charge(weighed);
+        if self.split != Split::Weighted {
+            self.charge(weighed);
+        }
     }
 
     /// Adds what a seat weighs under the rule that is charged.
-    #[inline]
-    pub fn charge(&mut self, weighed: &Weighed) {
+    fn charge(&mut self, weighed: &Weighed) {
         self.charged = self.charged.saturating_add(weighed.prefill).saturating_add(weighed.decode);
     }
 
-    /// Everybody has been added.
-    pub fn close(&mut self) {
+    /// So much is to be split among them.
+    pub fn amount(&mut self, amount_uj: u64) {
         let part = |whole: u64| if whole == 0 { 0.0 } else { 1.0 / whole as f64 };
+        self.amount = amount_uj as f64;
         self.parts = Parts {
             charged: part(self.charged),
             weighted: part(self.weighted),
@@ -208,17 +217,9 @@ impl Sums {
         };
     }
 
-    /// So much is to be split.
-    pub const fn amount(&mut self, amount_uj: u64) {
-        self.amount = amount_uj as f64;
-    }
-
-    /// A seat's figures.
+    /// A seat's figures; its request is known.
     #[inline]
     pub fn figures(&self, weighed: &Weighed) -> Figures {
-        if !weighed.live {
-            return Figures::default();
-        }
         let weight = &weighed.weight;
         let time = if self.resident > 0 {
             float(weight.resident_ns) * self.parts.resident
@@ -230,8 +231,11 @@ impl Sums {
         };
         let token = or_time(weight.emitted, self.emitted, self.parts.emitted);
         let weighted = or_time(weighed.weighted, self.weighted, self.parts.weighted);
-        let charged = weighed.prefill.saturating_add(weighed.decode);
-        let part = or_time(charged, self.charged, self.parts.charged);
+        let part = if self.split == Split::Weighted && !self.weightless {
+            weighted
+        } else {
+            float(weighed.prefill.saturating_add(weighed.decode)) * self.parts.charged
+        };
         let rules = [time, token, weighted];
         let late_uj = if self.coarse { self.late_uj(weighed, time, weighted) } else { [0.0; 3] };
         Figures {
@@ -246,7 +250,8 @@ impl Sums {
         let (own, late) = (float(weighed.weighted), float(weighed.late()));
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { time };
         let whole = float(self.weighted) - own;
-        let whole_late = float(self.late) - late;
+        let all_late = self.weighted.saturating_sub(self.prefill).saturating_add(self.late);
+        let whole_late = float(all_late) - late;
         [share(late, whole + late), share(own, whole_late + own), share(late, whole_late + late)]
             .map(|share| ((share - weighted) * self.amount) as f32)
     }

@@ -38,6 +38,8 @@ pub struct Weight {
     pub resident_ns: u64,
     /// How long it was open, ns.
     pub open_ns: u64,
+    /// It did nothing but write, all the time: its tokens say the rest.
+    pub plain: bool,
 }
 
 impl Weight {
@@ -52,6 +54,7 @@ impl Weight {
             emitted: decode,
             resident_ns: length_ns,
             open_ns: length_ns,
+            plain: true,
         }
     }
 }

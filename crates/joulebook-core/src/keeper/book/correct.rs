@@ -49,13 +49,9 @@ fn corrected(
     card: usize,
     number: u64,
 ) -> Vec<Entry> {
-    let mut held_uj = 0u64;
-    for (number, seat) in record.seats.all.iter().enumerate() {
-        let page = requests.get(seat.place).and_then(|request| request.pages.on(card));
-        let Some(page) = page else { continue };
-        let held = record.seats.held(number, page.rho);
-        held_uj = held_uj.saturating_add(held.prefill_uj).saturating_add(held.decode_uj);
-    }
+    let live = scratch.weighed.iter().enumerate().filter(|(_, weighed)| weighed.live);
+    let held_uj =
+        live.fold(0u64, |sum, (place, _)| sum.saturating_add(record.seats.charged_uj(place)));
     let mut entries = Vec::new();
     let lost_uj =
         if scratch.sums.heads > 0 { std::mem::take(&mut record.unattributed_uj) } else { 0 };
@@ -103,7 +99,7 @@ fn corrected(
             page.shared_device |= record.publish.others == Others::Unresolved;
             page.tally.correct(edge_uj, &was.figures, &now.figures);
         }
-        record.seats.take(place, weighed, now);
+        record.seats.take(place, weighed, &now);
     }
     // Only now: what had been taken was read from the old ones.
     record.seats.sums = sums;

@@ -79,6 +79,13 @@ impl Seats {
         true
     }
 
+    /// What a seat was charged, µJ.
+    pub fn charged_uj(&self, number: usize) -> u64 {
+        let Some(seat) = self.all.get(number) else { return 0 };
+        let more = self.more.get(seat.more as usize);
+        more.map_or(seat.decode_uj, |held| held.prefill_uj.saturating_add(held.decode_uj))
+    }
+
     /// What has been taken for a seat of a settled tick.
     pub fn held(&self, number: usize, rho: Rho) -> Held {
         let Some(seat) = self.all.get(number) else { return Held::default() };
@@ -96,13 +103,12 @@ impl Seats {
 
     /// Takes this for a seat, which weighs so much.
     #[inline]
-    pub fn take(&mut self, number: usize, weighed: &Weighed, held: Held) {
-        if let Some(seat) = self.all.get_mut(number)
-            && weighed.weight == Weight::writing(seat.tokens, self.length_ns)
-        {
-            (seat.more, seat.decode_uj) = (NOTHING, held.decode_uj);
-        } else {
-            self.keep(number, held);
+    pub fn take(&mut self, number: usize, weighed: &Weighed, held: &Held) {
+        match self.all.get_mut(number) {
+            Some(seat) if weighed.weight.plain => {
+                (seat.more, seat.decode_uj) = (NOTHING, held.decode_uj);
+            }
+            _ => self.keep(number, *held),
         }
     }
 
