@@ -18,6 +18,7 @@ mod page;
 mod pieces;
 mod request;
 mod requests;
+mod sums;
 mod tally;
 mod weight;
 mod write;
@@ -318,7 +319,7 @@ impl Keeper {
             if page.seated_ns >= at_ns
                 && let Some(book) = self.books.get_mut(page.card)
             {
-                book.late_tokens(place, at_ns, weighing);
+                book.late_tokens(place, page.rho, at_ns, weighing);
             }
         }
     }
@@ -332,6 +333,7 @@ impl Keeper {
 
     /// Does what is due by now.
     pub fn advance(&mut self, now_ns: u64) {
+        self.scratch.drop_weights();
         for number in 0..self.books.len() {
             self.seat(number, now_ns);
             let Some(book) = self.books.get_mut(number) else { continue };
@@ -355,7 +357,7 @@ impl Keeper {
                 self.at_rest(number, window.from_ns);
             }
             if let Some(book) = self.books.get_mut(number) {
-                book.seat(&mut self.requests);
+                book.seat(&mut self.requests, &mut self.scratch, now_ns);
             }
         }
     }

@@ -127,8 +127,8 @@ impl Ledger {
         if let Some(account) = self.overdrawn(giving, &transaction.entries) {
             return Err(Refused::Overdrawn(account));
         }
-        let hints = hints.iter().copied().chain(std::iter::repeat(charges::NOWHERE));
-        for (entry, hint) in transaction.entries.iter().zip(hints) {
+        for (number, entry) in transaction.entries.iter().enumerate() {
+            let hint = hints.get(number).copied().unwrap_or(charges::NOWHERE);
             let Entry { account, amount_uj } = *entry;
             let Account::Request(request, phase) = account else {
                 add(self.balances.entry(account).or_default(), amount_uj);

@@ -4,28 +4,31 @@
 //! and how many tokens of each came in it), *settled* when every seat can be placed, and may be
 //! *corrected* as long as it is kept. Ticks are seated and settled in order.
 //!
-//! Invariants: a seat's shares are what the ledger holds of it for that tick, so a correction only
+//! Invariants: what is held for a seat is what the ledger holds of it for that tick, so a correction only
 //! moves what lies on seats of requests that are still known; suspense holds exactly the ticks that
 //! are posted and not settled.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
 mod correct;
-mod share;
+mod scratch;
+mod seat;
 
 use std::collections::VecDeque;
 
-pub use share::Scratch;
+pub use scratch::Scratch;
+use seat::{Held, Seat, Seats};
 
 use super::{
     CardFacts, Counts, Journal, Publish, Settings,
+    page::Said,
     requests::{Place, Requests},
-    tally::{Common, Edges, Figures},
+    tally::{Common, Edges},
     weight::Window,
 };
 use crate::ledger::{
     Account, Entry, Ledger, Phase, Reason, RequestId, Transaction,
-    settle::{Carry, Outline, Tick, energy_uj, outline},
+    settle::{Carry, Outline, Rho, Tick, energy_uj, outline},
 };
 
 /// Ticks kept for corrections at most: a minute of a register that publishes each millisecond.
@@ -64,25 +67,13 @@ struct Record {
     publish: Publish,
     window: Window,
     edges: Edges,
-    seats: Vec<Seat>,
+    seats: Seats,
     /// Seats up to here can be placed.
     checked: usize,
     /// Somebody was there who has been given up since.
     evicted: bool,
     unattributed_uj: u64,
     dirty: bool,
-}
-
-/// Somebody's seat in a tick.
-#[derive(Clone, Copy, Debug)]
-struct Seat {
-    place: Place,
-    tokens: u32,
-    prefill_uj: u64,
-    decode_uj: u64,
-    /// The time of it that has been taken as covered, ns.
-    open_ns: u64,
-    figures: Figures,
 }
 
 impl Book {
@@ -153,8 +144,8 @@ impl Book {
         let settled = self.settled;
         for (number, record) in self.records.iter_mut().enumerate() {
             if request.is_present(record.window) {
-                record.checked = record.checked.min(record.seats.len());
-                record.seats.push(Seat::new(place, 0));
+                record.checked = record.checked.min(record.seats.all.len());
+                record.seats.push_late(place);
                 self.seats = self.seats.saturating_add(1);
                 record.dirty |= number < settled;
                 self.dirty |= record.dirty;
@@ -174,14 +165,13 @@ impl Book {
     }
 
     /// Tokens came at an instant whose tick has been seated already.
-    pub fn late_tokens(&mut self, place: Place, at_ns: u64, tokens: u32) {
+    pub fn late_tokens(&mut self, place: Place, rho: Rho, at_ns: u64, tokens: u32) {
         let number = self.records.partition_point(|record| record.window.to_ns < at_ns);
         let settled = number < self.settled;
         let record = self.records.get_mut(number).filter(|record| record.window.has(at_ns));
         // Before the first tick, or so long ago that its tick is no longer kept.
         let Some(record) = record else { return };
-        if let Some(seat) = record.seats.iter_mut().find(|seat| seat.place == place) {
-            seat.tokens = seat.tokens.saturating_add(tokens);
+        if record.seats.add_tokens(place, tokens, rho, settled) {
             record.dirty |= settled;
             self.dirty |= settled;
         }
@@ -191,7 +181,7 @@ impl Book {
     pub fn touch(&mut self, place: Place, from_ns: u64) {
         let first = self.records.partition_point(|record| record.window.to_ns < from_ns);
         for record in self.records.range_mut(first.min(self.settled)..self.settled) {
-            if record.seats.iter().any(|seat| seat.place == place) {
+            if record.seats.all.iter().any(|seat| seat.place == place) {
                 record.dirty = true;
                 self.dirty = true;
             }
@@ -207,29 +197,37 @@ impl Book {
             .then(|| (self.window(publish.tick), at_rest))
     }
 
-    /// Seats the next published tick.
-    pub fn seat(&mut self, requests: &mut Requests) {
+    /// Seats the next published tick, and weighs who is in it as long as all can be placed.
+    pub fn seat(&mut self, requests: &mut Requests, scratch: &mut Scratch, now_ns: u64) {
         let Some(publish) = self.published.pop_front() else { return };
         let window = self.window(publish.tick);
         let mut seats = std::mem::take(&mut self.spare);
         seats.reserve(self.active.len());
         let card = self.card;
         let mut checked = None;
+        self.number = self.number.saturating_add(1);
+        scratch.begin(card, self.number);
         self.active.retain(|place| {
             let Some(request) = requests.get_mut(*place) else { return false };
+            let Some(page) = request.pages.on_mut(card) else { return false };
+            page.seated_ns = page.seated_ns.max(window.to_ns);
+            let (phases, rho) = (page.phases, page.rho);
             if request.is_present(window) {
+                let tokens = request.take_tokens(window);
                 if checked.is_none() && !request.is_known(window.to_ns) {
                     checked = Some(seats.len());
                 }
-                seats.push(Seat::new(*place, request.take_tokens(window)));
-            }
-            if let Some(page) = request.pages.on_mut(card) {
-                page.seated_ns = page.seated_ns.max(window.to_ns);
+                if checked.is_none() {
+                    scratch.push(request.weigh(window, phases, tokens, now_ns), rho);
+                }
+                seats.push(Seat::new(*place, tokens));
             }
             request.ended_ns.is_none_or(|ended| ended > window.to_ns)
                 || request.opened_ns >= window.to_ns
         });
-        self.number = self.number.saturating_add(1);
+        if checked.is_some() {
+            scratch.drop_weights();
+        }
         let edges = Edges {
             number: self.number,
             // Of the publish before the first nothing is known but that it is of the same kind.
@@ -246,7 +244,7 @@ impl Book {
             window,
             edges,
             checked: checked.unwrap_or(seats.len()),
-            seats,
+            seats: Seats::of(seats, window.length_ns()),
             unattributed_uj: 0,
             dirty: false,
         });
@@ -295,7 +293,7 @@ impl Book {
         self.settled = self.settled.saturating_add(1);
         self.settled_ns = record.window.to_ns;
         let publish = &record.publish;
-        let nobody = record.seats.is_empty() && !record.evicted;
+        let nobody = record.seats.all.is_empty() && !record.evicted;
         let mut carry = self.carry;
         let outline = outline(publish.tick, nobody, &publish.others, publish.rest, &mut carry);
         self.carry = carry;
@@ -323,9 +321,10 @@ impl Book {
             if old_ns > now_ns {
                 counts.let_go = counts.let_go.saturating_add(1);
             }
-            self.seats = self.seats.saturating_sub(record.seats.len());
+            self.seats = self.seats.saturating_sub(record.seats.all.len());
             self.settled = self.settled.saturating_sub(1);
-            if let Some(Record { mut seats, .. }) = self.records.pop_front()
+            if let Some(Record { seats: Seats { all: mut seats, .. }, .. }) =
+                self.records.pop_front()
                 && seats.capacity() > self.spare.capacity()
             {
                 seats.clear();
@@ -344,7 +343,7 @@ impl Book {
 
     /// Seats, counted anew: for the self-check.
     pub fn seats_agree(&self) -> bool {
-        self.records.iter().map(|record| record.seats.len()).sum::<usize>() == self.seats
+        self.records.iter().map(|record| record.seats.all.len()).sum::<usize>() == self.seats
     }
 
     /// Who may be present in the next tick.
@@ -394,26 +393,30 @@ impl Record {
             // Whoever was there has been given up.
             give(Account::Unattributed, outline.active_uj, u32::MAX);
         }
-        let common = Common::of(self.edges, outline);
-        for (seat, weighed) in self.seats.iter_mut().zip(weighed.iter()) {
+        let (common, said) = (Common::of(self.edges, outline), Said::of(&self.publish, outline));
+        for (place, weighed) in weighed.iter().enumerate() {
+            let Some(seat) = self.seats.all.get(place) else { break };
             let Some(request) = requests.get_mut(seat.place) else { continue };
             let Some(page) = request.pages.on_mut(card) else { continue };
+            let mut held = Held { open_ns: weighed.weight.open_ns, ..Held::default() };
             if let Some(portions) = &mut portions {
-                seat.take(weighed, portions);
+                held.prefill_uj = portions.next(weighed.prefill);
+                held.decode_uj = portions.next(weighed.decode);
             }
-            seat.open_ns = weighed.weight.open_ns;
-            page.note(&self.publish, outline, seat.open_ns);
             if !outline.unplaced {
-                seat.figures = sums.figures(weighed);
+                held.figures = sums.figures(weighed);
             }
-            page.tally.tick(&common, &seat.figures, sums.idle(weighed));
-            if seat.prefill_uj | seat.decode_uj > 0 {
+            page.note(&said, held.open_ns);
+            page.tally.tick(&common, &held.figures, sums.idle(weighed), sums.coarse);
+            if held.prefill_uj | held.decode_uj > 0 {
                 let account = |phase| Account::Request(RequestId(request.id), phase);
-                give(account(Phase::Prefill), seat.prefill_uj, page.account);
-                give(account(Phase::Decode), seat.decode_uj, page.account);
+                give(account(Phase::Prefill), held.prefill_uj, page.account);
+                give(account(Phase::Decode), held.decode_uj, page.account);
                 page.entered(number);
             }
+            self.seats.take(place, weighed, &held);
         }
+        self.seats.sums = *sums;
         if sum_uj > 0 {
             let amount_uj = i64::try_from(sum_uj).unwrap_or(i64::MAX).saturating_neg();
             entries.push(Entry { account: Account::Suspense, amount_uj });
@@ -422,7 +425,7 @@ impl Record {
 
     /// Everybody who was there can be placed.
     fn is_final(&mut self, requests: &Requests) -> bool {
-        while let Some(seat) = self.seats.get(self.checked) {
+        while let Some(seat) = self.seats.all.get(self.checked) {
             let request = requests.get(seat.place);
             if request.is_some_and(|request| !request.is_known(self.window.to_ns)) {
                 return false;
@@ -430,11 +433,5 @@ impl Record {
             self.checked = self.checked.saturating_add(1);
         }
         true
-    }
-}
-
-impl Seat {
-    fn new(place: Place, tokens: u32) -> Self {
-        Self { place, tokens, prefill_uj: 0, decode_uj: 0, open_ns: 0, figures: Figures::default() }
     }
 }

@@ -37,6 +37,32 @@ pub struct Page {
     pub contended_by: Option<Arc<str>>,
 }
 
+/// What is to be said of a tick to everybody who was in it; mostly nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Said<'a> {
+    flags: Flags,
+    placed: bool,
+    floorless: bool,
+    shared_device: bool,
+    contended_by: Option<&'a Arc<str>>,
+    nothing: bool,
+}
+
+impl<'a> Said<'a> {
+    pub fn of(publish: &'a Publish, outline: &Outline) -> Self {
+        let mark = |mark, holds| if holds { mark } else { Flags::NONE };
+        let placed = !outline.unplaced;
+        let flags = publish.flags
+            | mark(Flags::GAP, !placed)
+            | mark(Flags::FLOOR_SUSPECT, placed && outline.floor_suspect);
+        let floorless = placed && publish.rest.is_none();
+        let shared_device = placed && outline.shared_device;
+        let contended_by = publish.contended_by.as_ref().filter(|_| placed);
+        let nothing = flags.is_empty() && !floorless && !shared_device && contended_by.is_none();
+        Self { flags, placed, floorless, shared_device, contended_by, nothing }
+    }
+}
+
 /// A request's pages. Nearly always there is one, and it lies in the request: a tick of ten thousand
 /// requests spends its time on fetching what lies apart.
 #[derive(Debug, Default)]
@@ -100,23 +126,26 @@ impl Page {
         }
     }
 
-    /// Notes what is to be said of a tick it was in.
+    /// Notes what is to be said of a tick it was in, and how long it was there.
     #[inline]
-    pub fn note(&mut self, publish: &Publish, outline: &Outline, open_ns: u64) {
-        self.flags |= publish.flags;
-        if outline.unplaced {
-            self.flags |= Flags::GAP;
-            return;
+    pub fn note(&mut self, said: &Said<'_>, open_ns: u64) {
+        if said.placed {
+            self.covered_ns = self.covered_ns.saturating_add(open_ns);
+            self.seen = true;
         }
-        if outline.floor_suspect {
-            self.flags |= Flags::FLOOR_SUSPECT;
+        if !said.nothing {
+            self.note_all(said);
         }
-        self.covered_ns = self.covered_ns.saturating_add(open_ns);
-        self.seen = true;
-        self.floorless |= publish.rest.is_none();
-        self.shared_device |= outline.shared_device;
-        if publish.contended_by.is_some() && self.contended_by != publish.contended_by {
-            self.contended_by.clone_from(&publish.contended_by);
+    }
+
+    fn note_all(&mut self, said: &Said<'_>) {
+        self.flags |= said.flags;
+        self.floorless |= said.floorless;
+        self.shared_device |= said.shared_device;
+        if let Some(names) = said.contended_by
+            && self.contended_by.as_ref() != Some(names)
+        {
+            self.contended_by = Some(Arc::clone(names));
         }
     }
 

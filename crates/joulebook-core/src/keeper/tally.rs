@@ -10,7 +10,7 @@
 
 #![allow(clippy::float_arithmetic, clippy::arithmetic_side_effects)] // the page, not the books
 
-use super::weight::Weight;
+use super::sums::Figures;
 use crate::{ledger::settle::Outline, receipt::RULES};
 
 /// What is summed up, µJ.
@@ -27,59 +27,6 @@ pub struct Tally {
     /// What the last three rules of the range charge more than weights do.
     late_uj: [f64; 3],
     pub alone_uj: f64,
-}
-
-/// A seat's weights.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Weighed {
-    pub weight: Weight,
-    /// Under the rule that is charged, prefill and decode.
-    pub prefill: u64,
-    pub decode: u64,
-    /// Under the rule of weights.
-    pub weighted: u64,
-    /// Its request is still known; else nothing more is charged or moved here.
-    pub live: bool,
-}
-
-/// What a tick weighs in all.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sums {
-    pub charged: u64,
-    pub weighted: u64,
-    /// The same with prompts queued until the last moment.
-    pub late: u64,
-    pub emitted: u64,
-    pub resident: u64,
-    pub open: u64,
-    pub heads: u64,
-    /// Some prompt may have been queued, nobody knows how long.
-    pub coarse: bool,
-    amount: f64,
-    parts: Parts,
-}
-
-/// What a seat's weight is multiplied by to get its part of the tick: a division a tick, and none a
-/// seat. Zero where there is no such weight.
-#[derive(Clone, Copy, Debug, Default)]
-struct Parts {
-    charged: f64,
-    weighted: f64,
-    emitted: f64,
-    resident: f64,
-    open: f64,
-    head: f64,
-}
-
-/// A seat's figures in one tick.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Figures {
-    /// Under time, token and weighted, µJ.
-    pub rules_uj: [f32; 3],
-    /// What the others of the range charge more than weighted, µJ.
-    pub late_uj: [f32; 3],
-    /// Part of what the requests paid.
-    pub part: f32,
 }
 
 /// A tick for the pages.
@@ -127,7 +74,7 @@ impl Common {
 impl Tally {
     /// A tick in which the request was there; its share of idle.
     #[inline]
-    pub fn tick(&mut self, common: &Common, figures: &Figures, idle: f64) {
+    pub fn tick(&mut self, common: &Common, figures: &Figures, idle: f64, coarse: bool) {
         if self.tick.wrapping_add(1) != common.number {
             self.leave();
         }
@@ -139,27 +86,35 @@ impl Tally {
         if common.shared_device {
             self.alone_uj += common.above_uj * f64::from(figures.part);
         } else {
-            self.add(figures, 1.0);
+            self.add(figures, coarse);
         }
         (self.part, self.tick, self.edge_uj) = (part, common.number, common.end_uj);
     }
 
     /// A tick that was settled turns out to have been another.
     pub fn correct(&mut self, edge_uj: u64, before: &Figures, after: &Figures) {
-        self.add(before, -1.0);
-        self.add(after, 1.0);
+        let back = |uj: f32| -uj;
+        let before_back = Figures {
+            rules_uj: before.rules_uj.map(back),
+            late_uj: before.late_uj.map(back),
+            part: before.part,
+        };
+        self.add(&before_back, true);
+        self.add(after, true);
         // A share that moves by so much in one tick moves its changes at both edges by that.
         let moved = f64::from((after.part - before.part).abs());
         self.bound_uj += 2.0 * moved * edge_uj as f64 + 1.0;
     }
 
     #[inline]
-    fn add(&mut self, figures: &Figures, sign: f64) {
+    fn add(&mut self, figures: &Figures, coarse: bool) {
         for (sum, rule) in self.rules_uj.iter_mut().zip(figures.rules_uj) {
-            *sum += sign * f64::from(rule);
+            *sum += f64::from(rule);
         }
-        for (sum, more) in self.late_uj.iter_mut().zip(figures.late_uj) {
-            *sum += sign * f64::from(more);
+        if coarse {
+            for (sum, more) in self.late_uj.iter_mut().zip(figures.late_uj) {
+                *sum += f64::from(more);
+            }
         }
     }
 
@@ -179,105 +134,4 @@ impl Tally {
         let [own, others, all] = self.late_uj.map(|more| weighted + more);
         [time, token, weighted, own, others, all]
     }
-}
-
-impl Sums {
-    /// Adds a seat's weights.
-    #[inline]
-    pub fn add(&mut self, weighed: &Weighed) {
-        let weight = &weighed.weight;
-        self.weighted = self.weighted.saturating_add(weighed.weighted);
-        self.late = self.late.saturating_add(weighed.late());
-        self.coarse |= weight.late != weight.prefill;
-        self.emitted = self.emitted.saturating_add(weight.emitted);
-        self.resident = self.resident.saturating_add(weight.resident_ns);
-        self.open = self.open.saturating_add(weight.open_ns);
-        self.heads = self.heads.saturating_add(u64::from(weighed.live));
-        self.charge(weighed);
-    }
-
-    /// Adds what a seat weighs under the rule that is charged.
-    #[inline]
-    pub fn charge(&mut self, weighed: &Weighed) {
-        self.charged = self.charged.saturating_add(weighed.prefill).saturating_add(weighed.decode);
-    }
-
-    /// Everybody has been added.
-    pub fn close(&mut self) {
-        let part = |whole: u64| if whole == 0 { 0.0 } else { 1.0 / whole as f64 };
-        self.parts = Parts {
-            charged: part(self.charged),
-            weighted: part(self.weighted),
-            emitted: part(self.emitted),
-            resident: part(self.resident),
-            open: part(self.open),
-            head: part(self.heads),
-        };
-    }
-
-    /// So much is to be split.
-    pub const fn amount(&mut self, amount_uj: u64) {
-        self.amount = amount_uj as f64;
-    }
-
-    /// A seat's figures.
-    #[inline]
-    pub fn figures(&self, weighed: &Weighed) -> Figures {
-        if !weighed.live {
-            return Figures::default();
-        }
-        let weight = &weighed.weight;
-        let time = if self.resident > 0 {
-            float(weight.resident_ns) * self.parts.resident
-        } else {
-            self.idle(weighed)
-        };
-        let or_time = |weight: u64, whole: u64, part: f64| {
-            if whole == 0 { time } else { float(weight) * part }
-        };
-        let token = or_time(weight.emitted, self.emitted, self.parts.emitted);
-        let weighted = or_time(weighed.weighted, self.weighted, self.parts.weighted);
-        let charged = weighed.prefill.saturating_add(weighed.decode);
-        let part = or_time(charged, self.charged, self.parts.charged);
-        let rules = [time, token, weighted];
-        let late_uj = if self.coarse { self.late_uj(weighed, time, weighted) } else { [0.0; 3] };
-        Figures {
-            rules_uj: rules.map(|share| (share * self.amount) as f32),
-            late_uj,
-            part: part as f32,
-        }
-    }
-
-    /// What it would be charged more with prompts queued until the last moment.
-    fn late_uj(&self, weighed: &Weighed, time: f64, weighted: f64) -> [f32; 3] {
-        let (own, late) = (float(weighed.weighted), float(weighed.late()));
-        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { time };
-        let whole = float(self.weighted) - own;
-        let whole_late = float(self.late) - late;
-        [share(late, whole + late), share(own, whole_late + own), share(late, whole_late + late)]
-            .map(|share| ((share - weighted) * self.amount) as f32)
-    }
-
-    /// A seat's share of idle: by the time it was open.
-    #[inline]
-    pub fn idle(&self, weighed: &Weighed) -> f64 {
-        match self.open {
-            0 => self.parts.head,
-            _ => float(weighed.weight.open_ns) * self.parts.open,
-        }
-    }
-}
-
-impl Weighed {
-    /// What it weighs when its prompt was queued until the last moment.
-    #[inline]
-    pub const fn late(&self) -> u64 {
-        self.weighted.saturating_sub(self.weight.prefill).saturating_add(self.weight.late)
-    }
-}
-
-/// A weight as a float: signed words are turned by one instruction, others by several.
-#[inline]
-const fn float(weight: u64) -> f64 {
-    if weight > i64::MAX as u64 { i64::MAX as f64 } else { weight as i64 as f64 }
 }

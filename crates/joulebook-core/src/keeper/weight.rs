@@ -38,6 +38,25 @@ pub struct Weight {
     pub resident_ns: u64,
     /// How long it was open, ns.
     pub open_ns: u64,
+    /// It did nothing but write, all the time: its tokens say the rest.
+    pub plain: bool,
+}
+
+impl Weight {
+    /// Of somebody who does nothing but write, all the time.
+    #[inline]
+    pub const fn writing(tokens: u32, length_ns: u64) -> Self {
+        let decode = (tokens as u64).saturating_mul(TOKEN);
+        Self {
+            prefill: 0,
+            late: 0,
+            decode,
+            emitted: decode,
+            resident_ns: length_ns,
+            open_ns: length_ns,
+            plain: true,
+        }
+    }
 }
 
 impl Window {
@@ -81,16 +100,7 @@ impl Request {
         let stays = self.ended_ns.is_none_or(|ended_ns| ended_ns >= window.to_ns);
         if window.from_ns >= self.steady_ns && stays && phases == Phases::Both {
             // Most that is in flight is writing, and has nothing else to tell.
-            let decode = u64::from(tokens).saturating_mul(TOKEN);
-            let length_ns = window.length_ns();
-            return Weight {
-                prefill: 0,
-                late: 0,
-                decode,
-                emitted: decode,
-                resident_ns: length_ns,
-                open_ns: length_ns,
-            };
+            return Weight::writing(tokens, window.length_ns());
         }
         self.weigh_all(window, phases, tokens, now_ns)
     }

@@ -49,13 +49,9 @@ fn corrected(
     card: usize,
     number: u64,
 ) -> Vec<Entry> {
-    let live = |scratch: &Scratch, seat: usize| {
-        scratch.weighed.get(seat).is_some_and(|weighed| weighed.live)
-    };
-    let held = record.seats.iter().enumerate().filter(|(seat, _)| live(scratch, *seat));
-    let held_uj = held.fold(0u64, |sum, (_, seat)| {
-        sum.saturating_add(seat.prefill_uj).saturating_add(seat.decode_uj)
-    });
+    let live = scratch.weighed.iter().enumerate().filter(|(_, weighed)| weighed.live);
+    let held_uj =
+        live.fold(0u64, |sum, (place, _)| sum.saturating_add(record.seats.charged_uj(place)));
     let mut entries = Vec::new();
     let lost_uj =
         if scratch.sums.heads > 0 { std::mem::take(&mut record.unattributed_uj) } else { 0 };
@@ -70,16 +66,20 @@ fn corrected(
     scratch.sums.amount(amount_uj);
     let edge_uj = record.edges.begin_uj.max(record.edges.end_uj);
     let unplaced = record.publish.tick.is_unplaced();
-    for (seat, weighed) in record.seats.iter_mut().zip(&scratch.weighed) {
+    let sums = scratch.sums;
+    for (place, weighed) in scratch.weighed.iter().enumerate() {
+        let Some(seat) = record.seats.all.get(place).copied() else { break };
         let Some(request) = requests.get_mut(seat.place) else { continue };
         let Some(page) = request.pages.on_mut(card) else { continue };
-        let (prefill_uj, decode_uj) = (seat.prefill_uj, seat.decode_uj);
+        let was = record.seats.held(place, page.rho);
+        let mut now = was;
         if let Some(portions) = &mut portions {
-            seat.take(weighed, portions);
+            now.prefill_uj = portions.next(weighed.prefill);
+            now.decode_uj = portions.next(weighed.decode);
         }
         for (phase, now_uj, was_uj) in [
-            (Phase::Prefill, seat.prefill_uj, prefill_uj),
-            (Phase::Decode, seat.decode_uj, decode_uj),
+            (Phase::Prefill, now.prefill_uj, was.prefill_uj),
+            (Phase::Decode, now.decode_uj, was.decode_uj),
         ] {
             let amount_uj = difference(now_uj, was_uj);
             if amount_uj != 0 {
@@ -88,20 +88,21 @@ fn corrected(
                 page.entered(number);
             }
         }
-        if unplaced {
-            continue;
+        if !unplaced {
+            now.open_ns = weighed.weight.open_ns;
+            now.figures = sums.figures(weighed);
+            page.covered_ns =
+                page.covered_ns.saturating_sub(was.open_ns).saturating_add(now.open_ns);
+            page.seen = true;
+            page.flags |= record.publish.flags;
+            page.floorless |= record.publish.rest.is_none();
+            page.shared_device |= record.publish.others == Others::Unresolved;
+            page.tally.correct(edge_uj, &was.figures, &now.figures);
         }
-        let open_ns = weighed.weight.open_ns;
-        page.covered_ns = page.covered_ns.saturating_sub(seat.open_ns).saturating_add(open_ns);
-        page.seen = true;
-        page.flags |= record.publish.flags;
-        page.floorless |= record.publish.rest.is_none();
-        page.shared_device |= record.publish.others == Others::Unresolved;
-        seat.open_ns = open_ns;
-        let figures = scratch.sums.figures(weighed);
-        page.tally.correct(edge_uj, &seat.figures, &figures);
-        seat.figures = figures;
+        record.seats.take(place, weighed, &now);
     }
+    // Only now: what had been taken was read from the old ones.
+    record.seats.sums = sums;
     entries
 }
 
