@@ -300,6 +300,11 @@ impl GaugeTrack {
         Self { gap_ns, ..Self::default() }
     }
 
+    /// A track that goes on where another one has stopped, with so much energy behind it.
+    pub fn going_on(gap_ns: u64, energy_uj: u64) -> Self {
+        Self { energy_uj, ..Self::new(gap_ns) }
+    }
+
     /// The polling gap learnt later, ns.
     pub fn learn(&mut self, gap_ns: u64) {
         self.gap_ns = gap_ns;

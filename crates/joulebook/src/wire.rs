@@ -4,7 +4,9 @@
 //!
 //! `GET /v1/cards` answers a [`Cards`], `GET /v1/cards/{n}/energy` an [`EnergyNow`], `GET /v1/clock`
 //! a [`ClockNow`]. `GET /v1/cards/stream` is server-sent events whose `event:` is one of
-//! [`event`] and whose `data:` is the JSON of the type named there. All instants are ns of the
+//! [`event`] and whose `data:` is the JSON of the type named there. A reader that comes back asks for
+//! `/v1/cards/stream?boot_id=ID&since_ns=T`: while the agent is still that one, it is sent the
+//! publishes after T that the agent still has (some thirteen minutes), the newest one at least. All instants are ns of the
 //! agent's own monotonic clock, which has no meaning without its `boot_id`.
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,9 @@ pub mod event {
     /// Nothing new for a second: a [`super::ClockNow`], so that a silent connection is told from a
     /// dead one.
     pub const CLOCK: &str = "clock";
+    /// Publishes were left out, since the reader was slower than the agent's memory is long: a
+    /// [`super::Skipped`]. The energy of the next one spans them.
+    pub const SKIPPED: &str = "skipped";
 }
 
 /// Who speaks.
@@ -136,6 +141,15 @@ pub struct ClockNow {
     pub boot_id: String,
     /// Its clock when it answered, ns.
     pub now_ns: u64,
+}
+
+/// Publishes of a card that were left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The driver's index.
+    pub gpu: u32,
+    /// How many.
+    pub publishes: u64,
 }
 
 /// A card that cannot be read.

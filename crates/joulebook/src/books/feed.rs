@@ -24,7 +24,7 @@ use neighbours::{Neighbours, Seen};
 use super::IdleFloor;
 use crate::{
     card::{Card, Work},
-    meter::Meter,
+    meter::{Inner, Meter},
 };
 
 const SECOND: f64 = 1e9;
@@ -36,6 +36,9 @@ const BROKEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::COUNTER_FROZ
 /// A card on its way into its book.
 pub(super) struct Feed {
     card: Arc<Card>,
+    /// Its place in its meter.
+    number: usize,
+    meter: Arc<Inner>,
     neighbours: Neighbours,
     floors: Floors,
     /// The floor of the newest tick, µW.
@@ -69,15 +72,19 @@ impl Feed {
     /// The cards of a meter, from their newest points on.
     pub fn of(meter: &Meter, lenient: bool) -> Vec<Self> {
         let inner = &meter.inner;
-        let cards = inner.cards.len();
         let feed = |(number, card): (usize, &Arc<Card>)| {
             let next = card.series.pushed();
             let last = next.checked_sub(1).and_then(|last| card.series.point(last));
             Self {
                 card: Arc::clone(card),
-                neighbours: Neighbours::new(inner.rules.clone(), lenient),
-                floors: Floors::of(card, &inner.node.idle, number, cards),
-                rest_uw: inner.floors.get(number).copied().flatten().and_then(floor::microwatts),
+                number,
+                meter: Arc::clone(inner),
+                neighbours: Neighbours::new(
+                    inner.rules.get(number).cloned().unwrap_or_default(),
+                    lenient,
+                ),
+                floors: Floors::of(card, inner.declared_w(number)),
+                rest_uw: inner.floor_w(number).and_then(floor::microwatts),
                 next,
                 last,
                 lost: false,
@@ -91,10 +98,11 @@ impl Feed {
     pub fn facts(&self) -> CardFacts {
         let device = self.card.device();
         let facts = self.card.facts();
+        let elsewhere = self.card.elsewhere.is_some();
         CardFacts {
-            name: device.uuid.as_str().into(),
+            name: self.meter.account(self.number).into(),
             backend: device.backend.word(),
-            source: Source::Local,
+            source: if elsewhere { Source::Remote } else { Source::Local },
             lag_ns: (facts.lag_s * SECOND) as u64,
             lag_uncertainty_ns: (facts.lag_uncertainty_s * SECOND) as u64,
         }
@@ -169,6 +177,8 @@ impl Feed {
         let work = if seen.is_alone() { Work::Unknown } else { self.work(tick, lag_ns, now_ns) };
         let drawn_ns = tick.end_ns.saturating_sub(lag_ns);
         let state = self.state(&seen, drawn_ns);
+        // Of a card of another host it may become known only now.
+        self.floors.tell(self.card.told().and_then(|told| told.idle_w));
         let idle = self.floors.at_rest(state, now_ns);
         let at_rest = idle.rest.is_some_and(|rest| tick.is_at_rest(rest));
         let around = self.neighbours.around(&seen, work, at_rest)?;
