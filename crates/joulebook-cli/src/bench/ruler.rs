@@ -79,10 +79,4 @@ impl Ruler {
     pub fn per_token(self, repeat: &Repeat) -> Option<f64> {
         super::sums::per_token(self.joules(repeat)?, repeat.completion_tokens())
     }
-
-    /// J/token above idle of a window; may be below 0.
-    pub fn above_idle_per_token(self, record: &Record, repeat: &Repeat) -> Option<f64> {
-        let tokens = repeat.completion_tokens().filter(|tokens| *tokens > 0)?;
-        Some(self.above_idle_joules(record, repeat)? / tokens as f64)
-    }
 }
