@@ -6,6 +6,7 @@
 
 pub mod ceiling;
 pub mod files;
+pub mod fit;
 pub mod formats;
 pub mod gauge;
 pub mod interval;
