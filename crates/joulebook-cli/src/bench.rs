@@ -5,6 +5,7 @@
 //! it. Sums are stored, ratios are derived: [`keys`] makes the flat keys from the sums, in one place.
 
 pub mod ceiling;
+pub mod compare;
 pub mod files;
 pub mod fit;
 pub mod formats;
@@ -18,6 +19,7 @@ pub mod report;
 pub mod ruler;
 pub mod statistics;
 pub mod sums;
+pub mod tool;
 
 #[cfg(test)]
 mod sample;

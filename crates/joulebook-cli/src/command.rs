@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::context::Context;
 
 mod audit;
+mod bench;
 mod config;
 mod demo;
 mod idle;
@@ -29,6 +30,8 @@ pub enum Command {
     Read(read::Arguments),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
+    /// Say what a token costs at each level of concurrency, and hold records against each other
+    Bench(bench::Arguments),
     /// Show where things are kept, what is known of each card, and what was set how
     Config(config::Arguments),
 }
@@ -43,6 +46,7 @@ impl Command {
             Self::Run(arguments) => run::run(&arguments, context),
             Self::Read(arguments) => read::run(arguments),
             Self::Audit(arguments) => audit::run(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments),
             Self::Config(arguments) => config::run(&arguments, context),
         }
     }

@@ -65,11 +65,11 @@ fn what_cannot_be_fitted_is_refused() {
         change(&mut record);
         of(&[&record]).unwrap_err()
     };
-    assert_eq!(refused(&|it| drop(it.rungs.remove(0))), FitError::NoPrefill);
+    assert_eq!(refused(&|it| drop(it.rungs.drain(..1))), FitError::NoPrefill);
     assert_eq!(refused(&|it| it.rungs.truncate(2)), FitError::FewDecode(1));
     assert_eq!(refused(&|it| it.baseline = None), FitError::NoBaseline("energy counter"));
-    let first = |it: &mut Record, at: usize| it.rungs[at].repeats[0].tokens.take();
-    assert_eq!(refused(&|it| drop(first(it, 1))), FitError::NoTokens("decode_b1 #1".to_owned()));
+    let no_tokens = |it: &mut Record| it.rungs[1].repeats[0].tokens = None;
+    assert_eq!(refused(&no_tokens), FitError::NoTokens("decode_b1 #1".to_owned()));
     let long = |it: &mut Record| it.rungs[0].repeats[1].tokens.as_mut().unwrap().completion = 500;
     assert_eq!(refused(&long), FitError::NotPrefill("prefill_b1 #2".to_owned()));
     let broken = |it: &mut Record| {
