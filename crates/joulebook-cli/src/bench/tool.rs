@@ -13,12 +13,21 @@ mod show;
 #[derive(clap::Subcommand)]
 pub enum Tool {
     /// Say what changed from one record to another, by how much, and whether that can be told
+    ///
+    /// Rung by rung: medians over repeats, the change with its 95 % interval, and a verdict. Of one
+    /// repeat there is no interval, and nothing is claimed.
     Compare(compare::Arguments),
     /// Hold a record to ceilings: exit code 0 when all are kept, 1 when one is not
+    ///
+    /// A key that the record does not have fails its ceiling: what was not measured was not kept.
+    /// Exit code 2: a ceiling or the record cannot be read.
     Check(check::Arguments),
     /// Find what a token of a prompt and of an answer cost, and from them ρ for the books
+    ///
+    /// Above idle, from isolated points alone: what a decode token weighs in prompt tokens with B
+    /// sequences is rho_a + rho_b / B.
     Fit(fit::Arguments),
-    /// Show a record again, or write it with another tool's keys
+    /// Show a record again, draw its picture, or write it with another tool's keys
     Show(show::Arguments),
 }
 

@@ -15,8 +15,7 @@ use crate::{
     context::Usage,
 };
 
-/// Hold a record's keys to ceilings, for CI. A key that the record does not have fails its ceiling:
-/// what was not measured was not kept. Exit code 1 when one is not kept, 2 when one cannot be read.
+/// Its options.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The record (record.json, or its folder; any flat JSON object will do)

@@ -8,8 +8,7 @@ use crate::bench::{
     output,
 };
 
-/// What changed from record A to record B, rung by rung: medians, the change with its 95 %
-/// interval over repeats, and a verdict. One repeat has no interval, and nothing is claimed of it.
+/// Its options.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The record compared with (record.json, or its folder)

@@ -22,8 +22,7 @@ use crate::{
     context::Usage,
 };
 
-/// What a token of a prompt and of an answer cost above idle, from isolated points, and from them
-/// what a decode token weighs in prompt tokens with B sequences: rho_a + rho_b / B, for the books.
+/// Its options.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Records with isolated points, of one model on one kind of card (made by bench --isolated)

@@ -11,7 +11,7 @@ use crate::{
     context::Usage,
 };
 
-/// Show a record again; write it with another tool's keys; draw its picture.
+/// Its options.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The record (record.json, or its folder)
