@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{
     files::{csv_line, write_whole},
     keys::Keys,
+    picture::{self, PICTURE},
     record::{FORM, Record, Request, Rung},
 };
 
@@ -91,7 +92,9 @@ fn cell(value: &Value) -> String {
 /// Writes a run's files into a folder and says which.
 pub fn write(record: &mut Record, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     record.close();
-    let texts = [(REQUESTS, jsonl(record)?), (RUNGS, csv(record)), (RECORD, json(record)?)];
+    let mut texts = vec![(REQUESTS, jsonl(record)?), (RUNGS, csv(record))];
+    texts.extend(picture::svg(record)?.map(|svg| (PICTURE, svg)));
+    texts.push((RECORD, json(record)?));
     let mut written = Vec::new();
     for (name, text) in texts {
         let path = folder.join(name);

@@ -9,7 +9,6 @@ use super::{
     interval,
     record::{Kind, Record, Repeat, Rung},
     ruler::Ruler,
-    statistics::Statistics,
     sums::Sums,
 };
 
