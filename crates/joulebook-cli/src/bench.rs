@@ -7,6 +7,8 @@
 pub mod files;
 pub mod gauge;
 pub mod keys;
+pub mod load;
+pub mod meter;
 pub mod output;
 pub mod record;
 pub mod statistics;
