@@ -21,11 +21,17 @@ pub struct Keys(Vec<(String, Value)>);
 impl Keys {
     /// Of a record.
     pub fn of(record: &Record) -> Self {
-        let mut keys = Self::default();
-        keys.run(record);
+        let mut keys = Self::of_run(record);
         for rung in &record.rungs {
             keys.rung(record, rung, &rung.kind.prefix());
         }
+        keys
+    }
+
+    /// Of the run alone.
+    pub fn of_run(record: &Record) -> Self {
+        let mut keys = Self::default();
+        keys.run(record);
         keys
     }
 

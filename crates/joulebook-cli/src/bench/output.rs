@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::{
     files::{csv_line, write_whole},
     keys::Keys,
+    picture::{self, PICTURE},
     record::{FORM, Record, Request, Rung},
 };
 
@@ -28,6 +29,8 @@ pub const RUNGS: &str = "rungs.csv";
 /// The record with its flat keys, as `record.json` holds it.
 #[derive(Serialize)]
 struct File<'a> {
+    form: &'a str,
+    version: &'a str,
     #[serde(flatten)]
     keys: Keys,
     #[serde(flatten)]
@@ -36,7 +39,8 @@ struct File<'a> {
 
 /// `record.json` as text.
 pub fn json(record: &Record) -> anyhow::Result<String> {
-    let file = File { keys: Keys::of(record), record };
+    let (form, version) = (&record.form, &record.version);
+    let file = File { form, version, keys: Keys::of(record), record };
     Ok(serde_json::to_string_pretty(&file)? + "\n")
 }
 
@@ -88,7 +92,9 @@ fn cell(value: &Value) -> String {
 /// Writes a run's files into a folder and says which.
 pub fn write(record: &mut Record, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     record.close();
-    let texts = [(REQUESTS, jsonl(record)?), (RUNGS, csv(record)), (RECORD, json(record)?)];
+    let mut texts = vec![(REQUESTS, jsonl(record)?), (RUNGS, csv(record))];
+    texts.extend(picture::svg(record)?.map(|svg| (PICTURE, svg)));
+    texts.push((RECORD, json(record)?));
     let mut written = Vec::new();
     for (name, text) in texts {
         let path = folder.join(name);
@@ -144,3 +150,6 @@ fn join(record: &mut Record, path: &Path) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,9 +27,11 @@ pub const FORM: &str = "joulebook-bench/1";
 /// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`FORM`].
+    /// [`FORM`]; written by [`super::output`], in front of the keys.
+    #[serde(skip_serializing)]
     pub form: String,
-    /// The program's version.
+    /// The program's version; the same.
+    #[serde(skip_serializing)]
     pub version: String,
     /// When the run began, seconds since 1970.
     pub started_unix_s: f64,
