@@ -16,7 +16,7 @@ pub mod card;
 pub mod case;
 pub mod clock;
 pub mod control;
-mod draw;
+pub mod draw;
 pub mod driver;
 pub mod engine;
 pub mod load;
