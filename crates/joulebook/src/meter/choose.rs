@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// The cards being read in this process, by UUID.
-static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
+pub(crate) static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
 pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
     check_idle(node)?;
