@@ -14,6 +14,7 @@ pub mod books;
 mod card;
 pub mod clock;
 mod deadline;
+pub mod fork;
 pub mod identity;
 pub mod idle;
 mod meter;

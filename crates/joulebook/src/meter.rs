@@ -13,6 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+pub(crate) use choose::READ;
 pub use choose::{profile_of, release, watch};
 pub use error::MeterError;
 use joulebook_core::{Fault, Flags, Source};
@@ -216,6 +217,14 @@ impl Meter {
     /// Opens a window: reads the clock and the newest point of each card, and asks no driver.
     pub fn open(&self) -> Window {
         Window::open(Arc::clone(&self.inner), false)
+    }
+
+    /// Opens a window inside another one, which may be another meter's: on the cards they have in
+    /// common it takes nothing from it. `None` where they have none.
+    pub fn open_inside(&self, outer: &Window) -> Option<Window> {
+        let cards = &self.inner.cards;
+        let shared = cards.iter().any(|card| outer.cards().iter().any(|it| Arc::ptr_eq(it, card)));
+        shared.then(|| Window::open(Arc::clone(&self.inner), true))
     }
 
     /// Waits until every card has shown a first reading; false when time is up.
