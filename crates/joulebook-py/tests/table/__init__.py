@@ -6,7 +6,8 @@ says why, and the test holds each of the two to its own. `docs/giul.md` is made 
 
     pip install -r crates/joulebook-py/tests/table/requirements.txt
     cargo build -p joulebook-lab
-    pytest crates/joulebook-py/tests/table                         # against both
+    pytest crates/joulebook-py/tests/table                         # against both, a few minutes
+    pytest crates/joulebook-py/tests/table -n 6 --dist loadgroup   # the same, most of it being sleep
     pytest crates/joulebook-py/tests/table --implementation giul   # against one
     pytest crates/joulebook-py/tests/table --write-page            # writes docs/giul.md
 

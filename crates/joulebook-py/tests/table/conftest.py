@@ -28,9 +28,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("implementation", names, indirect=True)
 
 
-def pytest_collection_modifyitems(items):
-    # Children are shared by scenario: tests of one package together.
+def pytest_collection_modifyitems(config, items):
     page.check(items)
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            # These play a scene once for all of them.
+            if "case" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(item.callspec.params["implementation"]))
 
 
 @pytest.fixture(scope="session")

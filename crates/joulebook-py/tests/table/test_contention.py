@@ -146,15 +146,6 @@ def test_how_they_are_named(case):
     assert case("long")["energy"].contended_by == f"{LONG[:80]} (4806 MiB)"
 
 
-@behaviour("test_contention")
-@differs("A stage of a contended window is not sampled either (rule 4): its energy is no more ours than the total.")
-def test_stages_of_a_contended_window(case, ours):
-    """Contention is a property of the window; its stages are not marked, and stay sampled."""
-    stage = case("foreign")["energy"].stages["a"]
-    assert stage.contended is False or ours
-    assert stage.method == ("unknown" if ours else "sampled")
-
-
 def sync_window(at, number):
     meter = at.implementation.Meter.for_node(node(at, number, {}), joules_per_1k_hint=HINT)
     time.sleep(1.5)
