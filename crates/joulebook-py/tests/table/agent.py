@@ -2,18 +2,19 @@
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
 
 class Agent:
     """Answers `/power` with `state`. Instead of that: a `status` with no state, a `body` of bytes,
-    or nothing while `gate` is not set."""
+    or nothing while `gate` is not set; each only after `delay_s`."""
 
     def __init__(self):
         self.state = {"gpu": 0, "name": "Bench", "watts": 85.0, "memory_used_mib": 1000, "memory_total_mib": 16000,
                       "memory_free_mib": 15000, "utilization_pct": 50, "compute_apps": []}
-        self.status, self.body = 200, None
+        self.status, self.body, self.delay_s = 200, None, 0.0
         self.gate = threading.Event()
         self.gate.set()
         self.asked = []
@@ -24,6 +25,7 @@ class Agent:
                 url = urlparse(self.path)
                 agent.asked.append((url.path, parse_qs(url.query)))
                 agent.gate.wait(20)
+                time.sleep(agent.delay_s)
                 status, body = 404, b'{"error": "try /power or /healthz"}'
                 if url.path == "/power":
                     status = agent.status

@@ -160,6 +160,22 @@ def test_no_counter(machine, scenario, index, nvml):
     assert machine(scenario, nvml=nvml).play(counter, index=index) is None
 
 
+def lost(at):
+    """A counter of a card that is lost meanwhile."""
+    backend = at.implementation.counter_for(0)
+    before = backend.read_joules()
+    at.at(1.5)
+    at.until(lambda: backend.read_joules() is None, seconds=3.0)
+    return {"before": before, "joules": backend.read_joules(), "watts": backend.read_watts()}
+
+
+@behaviour("`NvmlCounter.read_joules`")
+def test_a_counter_that_fails(fresh):
+    """A counter that cannot be read any more is None and raises nothing, and so is its power."""
+    seen = fresh(COUNTER + "  fault 1.4 inf all lost\n").play(lost)
+    assert seen["before"] >= 0 and seen["joules"] is None and seen["watts"] is None
+
+
 def imported(at):
     import sys
 

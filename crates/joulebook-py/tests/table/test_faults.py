@@ -6,6 +6,7 @@ Each line says what goes wrong and what giul 0.2.0 makes of it, and then what jo
 import asyncio
 import json
 import math
+import threading
 import time
 
 import pytest
@@ -215,8 +216,6 @@ def test_a_gauge_that_dies(implementation, ours, way):
 @differs("The same.")
 def test_an_agent_that_dies(machine, agent, ours):
     """An agent that goes down early in a window: the same."""
-    import threading
-
     threading.Timer(0.6, agent.close).start()
     energy = machine(CARD, nvml=False, smi=False).play(remote, url=agent.url, seconds=2.5)
     assert energy.method == ("estimated" if ours else "sampled")
@@ -244,6 +243,40 @@ def test_a_program_that_hangs(fresh, ours, way):
         assert took_s < HANG_S / 20
     else:
         assert took_s > HANG_S / 3
+
+
+@fault("an agent that hangs")
+@differs("The same: leaving the window waits for nobody.")
+@pytest.mark.parametrize("way", ["sync", "async"])
+def test_an_agent_that_hangs(machine, agent, ours, way):
+    """An agent that does not answer while a window closes: the request waits for it until its time is out."""
+    timeout_s = 3.0
+    hold = threading.Timer(1.0, agent.gate.clear)
+    hold.start()
+    took_s = machine(CARD, nvml=False, smi=False).play(leave_remote, url=agent.url, way=way, timeout_s=timeout_s)
+    if ours:
+        assert took_s < timeout_s / 10
+    else:
+        assert took_s > timeout_s / 2
+
+
+def leave_remote(at, url, way, timeout_s):
+    """How long it takes to leave a window."""
+    node = at.implementation.Node(idle_w=IDLE_W, power_endpoint=url)
+    meter = at.implementation.Meter.for_node(node, interval_s=0.05, timeout_s=timeout_s)
+
+    async def run():
+        async with meter:
+            await asyncio.sleep(1.5)
+            ended = time.monotonic()
+        return time.monotonic() - ended
+
+    if way == "async":
+        return asyncio.run(run())
+    with meter.sync():
+        time.sleep(1.5)
+        ended = time.monotonic()
+    return time.monotonic() - ended
 
 
 MALFORMED = ["http://[", "http://host:99999", "not a url", "http://ho st/", "ftp://host", "//", "http://\x00",

@@ -127,3 +127,10 @@ def test_a_probe_that_fails(machine, agent):
     assert here.play(probed, power_endpoint=agent.url) is None
     agent.status, agent.body = 200, b"<html>"
     assert here.play(probed, power_endpoint=agent.url) is None
+
+
+@behaviour("`probe_node`")
+def test_a_local_probe_that_only_the_agent_can_answer(machine, agent):
+    """A local node whose host has no means of its own is asked through its endpoint."""
+    alone = machine(CARD, nvml=False, smi=False)
+    assert alone.play(probed, is_local=True, power_endpoint=agent.url)["watts"] == 85.0
