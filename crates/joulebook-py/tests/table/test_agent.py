@@ -120,6 +120,19 @@ def test_a_process_list_that_cannot_be_had(nodes, implementation):
     assert (status, said["watts"], said["compute_apps"]) == (200, 50.0, [])
 
 
+GARBAGE = """case "$*" in
+*compute-apps*) printf 'this is not csv\\n123, notanumber, x\\n' ;;
+*) exec "$LAB_SMI" "$@" ;;
+esac"""
+
+
+@behaviour("test_agent")
+def test_a_process_list_that_is_none(nodes, implementation):
+    """A process list of nvidia-smi that cannot be read is empty, and the watts are there all the same."""
+    status, said = nodes(implementation, nvml=False, wrapper=GARBAGE).get("/power?gpu=1")
+    assert (status, said["watts"], said["compute_apps"]) == (200, 231.4, [])
+
+
 @behaviour("test_agent")
 def test_the_default_card(nodes, implementation):
     """Without `gpu` it is card 0, or the one that `--gpu` names."""

@@ -1,5 +1,7 @@
 """What reads a card, on the lab's cards."""
 
+import asyncio
+
 import pytest
 
 behaviour, differs = pytest.mark.behaviour, pytest.mark.differs
@@ -34,6 +36,30 @@ def test_a_card_without_a_counter(machine, ours):
     seen = machine(NO_COUNTER).play(chosen, is_local=True)
     assert (seen["backend"], seen["source"]) == ("nvml_power" if ours else "smi_sampler", "local")
     assert seen["kind"] == "sampler"
+
+
+def without(at, module, **node):
+    """The same where a Python package is not installed."""
+    import sys
+
+    sys.modules[module] = None
+    return chosen(at, **node)
+
+
+@behaviour("README, test_counter")
+@differs("The driver's library is read by the package itself: nothing else is to be installed.")
+def test_without_the_nvml_extra(fresh, ours):
+    """Without nvidia-ml-py (the extra `nvml`) there is no counter: nvidia-smi is read."""
+    seen = fresh(COUNTER).play(without, module="pynvml", is_local=True)
+    assert seen["backend"] == ("nvml_counter" if ours else "smi_sampler")
+
+
+@behaviour("README, `Meter.for_node`")
+@differs("HTTP is spoken by the package itself: nothing else is to be installed.")
+def test_without_the_remote_extra(fresh, ours):
+    """Without httpx (the extra `remote`) a remote node has no backend."""
+    seen = fresh(COUNTER).play(without, module="httpx", power_endpoint="http://127.0.0.1:9")
+    assert seen["backend"] == ("remote_agent" if ours else "none")
 
 
 @behaviour("test_counter")
@@ -134,21 +160,21 @@ def counter(at, index):
     before = backend.read_joules()
     t0 = at.live.now_ns()
     at.until(lambda: at.live.now_ns() - t0 > 400_000_000)
-    after = backend.read_joules()
+    after = asyncio.run(backend.aread_joules())
     return {"name": backend.name, "kind": backend.kind, "gpu_index": backend.gpu_index, "joules": after - before,
             "truth": at.live.joules(0, t0, at.live.now_ns()), "watts": backend.read_watts(),
-            "isinstance": isinstance(backend, at.implementation.NvmlCounter)}
+            "awaited": asyncio.run(backend.aread_watts()), "isinstance": isinstance(backend, at.implementation.NvmlCounter)}
 
 
 @behaviour("test_counter")
 def test_the_counter_itself(machine):
     """`counter_for(n)` is an NvmlCounter whose `read_joules()` is cumulative joules: the difference of two is what the
-    card drew; `read_watts()` is its power."""
+    card drew; `read_watts()` is its power; both can be awaited."""
     seen = machine(COUNTER).play(counter, index=0)
     assert (seen["name"], seen["kind"], seen["gpu_index"], seen["isinstance"]) == ("nvml_counter", "counter", 0, True)
     # A publish of 20 ms at each end.
     assert seen["joules"] == pytest.approx(seen["truth"], rel=0.15)
-    assert seen["watts"] == pytest.approx(400.0, rel=0.3)
+    assert seen["watts"] == pytest.approx(400.0, rel=0.3) and seen["awaited"] == pytest.approx(400.0, rel=0.3)
 
 
 @behaviour("`counter_for`")

@@ -5,6 +5,7 @@ base class, like those that people write.
 """
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -391,6 +392,16 @@ def test_the_backend_is_closed(implementation, run):
     else:
         asyncio.run(window())
     assert backend.closes == 1
+
+
+@behaviour("test_meter")
+@pytest.mark.parametrize("kind", [Counter, Sampler])
+def test_no_thread_is_left(implementation, kind):
+    """A sync window polls in a thread of its own, which is over when the window is."""
+    before = set(threading.enumerate())
+    with implementation.Meter(kind(Card(200.0)), interval_s=0.01).sync():
+        time.sleep(0.05)
+    assert set(threading.enumerate()) <= before
 
 
 @behaviour("`Meter.result`")
