@@ -156,8 +156,8 @@ impl Reader for SimulatedCard {
         }?;
         let reasons = self.model.card().clocks.reasons;
         let throttle = Some(Throttle {
-            power_capped: reasons & SW_POWER_CAP != 0,
-            power_braked: reasons & HW_POWER_BRAKE != 0,
+            power_capped: Some(reasons & SW_POWER_CAP != 0),
+            power_braked: Some(reasons & HW_POWER_BRAKE != 0),
         });
         Ok(Reading { value, mean: None, throttle })
     }

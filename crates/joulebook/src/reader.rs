@@ -59,6 +59,22 @@ pub trait Tenants: Send {
     fn hidden_by(&self) -> Option<&'static str> {
         None
     }
+
+    /// How full and how busy the card is. Asked only of cards whose usage somebody wants to know.
+    fn usage(&mut self) -> Usage {
+        Usage::default()
+    }
+}
+
+/// How full and how busy a card is; each absent where it cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Memory in use, MiB.
+    pub used_mib: Option<u64>,
+    /// Memory there is, MiB.
+    pub total_mib: Option<u64>,
+    /// Share of the last sampling period in which the card was at work.
+    pub utilization_pct: Option<u32>,
 }
 
 /// A process that holds memory of a card.
@@ -111,13 +127,13 @@ pub enum Value {
     Power(Power),
 }
 
-/// Why the clocks are held down.
+/// Why the clocks are held down; `None` where that is not told, which is not the same as no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
     /// The software power cap is at work.
-    pub power_capped: bool,
+    pub power_capped: Option<bool>,
     /// The hardware power brake is at work.
-    pub power_braked: bool,
+    pub power_braked: Option<bool>,
 }
 
 /// Which reader a card is read by; the word stands on every result.

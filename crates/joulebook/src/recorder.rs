@@ -3,11 +3,12 @@
 //! Invariants: only this thread calls the driver; a call that hangs holds up nobody else, and what
 //! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
 //! at the usual pace (slower after many failures in a row). A source that brings its readings by
-//! itself sets the pace, and its readings stand where it says they were taken. A counter that publishes
-//! slowly has its gauge read beside it, which never delays a read of the counter. The recorder counts what it costs: its
-//! CPU time, its polls, those refused and those left out.
+//! itself sets the pace, and its readings stand where it says they were taken. A counter that
+//! publishes slowly has its gauge read beside it, which never delays a read of the counter. The
+//! recorder counts what it costs: its CPU time, its polls, those refused and those left out.
 
 mod shape;
+mod updates;
 
 use std::{
     fs,
@@ -16,14 +17,17 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use shape::SLOW_NS;
-use shape::Shape;
-
 use joulebook_core::{
     Fault, Flags,
     register::{Kind, Register, Step},
-    series::{CounterTrack, GaugeTrack, Poll, SeriesWriter, plausible_power, series},
+    series::{
+        COARSE_POINTS, CounterTrack, FINE_POINTS, GaugeTrack, Poll, Series, SeriesWriter,
+        plausible_power, series_of,
+    },
 };
+pub(crate) use shape::SLOW_NS;
+use shape::Shape;
+pub(crate) use updates::Updates;
 
 use crate::{
     card::{Card, ceiling},
@@ -48,6 +52,8 @@ const QUIET_NS: u64 = 10 * MS;
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
 const FROZEN_PERIODS: u64 = 10;
+/// Marks of a publish behind a stretch that was not seen.
+const UNSEEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::HOLE);
 /// The two clocks are not read at one instant; less than this between them is no suspend.
 const SUSPEND_NS: u64 = 100 * MS;
 
@@ -60,17 +66,44 @@ pub struct Settings {
     pub gap_ns: Option<u64>,
 }
 
+/// How far back a card's series reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// A day, in 4 MiB: for windows.
+    #[default]
+    Day,
+    /// As long as the publishes themselves are kept, 13 minutes at ten a second, in a quarter of a
+    /// MiB: for whoever only passes them on.
+    Recent,
+}
+
+impl Keep {
+    fn series(self) -> (SeriesWriter, Arc<Series>) {
+        let coarse_points = if self == Self::Day { COARSE_POINTS } else { 2 };
+        series_of(FINE_POINTS, coarse_points)
+    }
+}
+
 /// Starts to read a card.
 pub fn record(
     reader: Box<dyn Reader>,
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
 ) -> Arc<Card> {
+    record_keeping(reader, tenants, settings, Keep::Day)
+}
+
+pub(crate) fn record_keeping(
+    reader: Box<dyn Reader>,
+    tenants: Option<Box<dyn Tenants>>,
+    settings: Settings,
+    keep: Keep,
+) -> Arc<Card> {
     let device = reader.device();
-    let (writer, series) = series();
+    let (writer, series) = keep.series();
     let name = format!("joulebook-{}", device.index);
     let card = Arc::new(Card::new(device, settings.profile, series));
-    let recorder = Recorder::new(&card, reader, tenants, writer, settings.gap_ns);
+    let recorder = Recorder::new(&card, reader, tenants, (writer, keep), settings.gap_ns);
     let spawned = thread::Builder::new().name(name).spawn(move || recorder.run());
     if let Err(error) = spawned {
         tracing::warn!("no thread to read the card: {error}");
@@ -84,6 +117,7 @@ struct Recorder {
     reader: Box<dyn Reader>,
     tenants: Option<Box<dyn Tenants>>,
     writer: SeriesWriter,
+    keep: Keep,
     track: Track,
     pace: Pace,
     shape: Shape,
@@ -107,19 +141,12 @@ struct Gauges {
     mean: Option<(GaugeTrack, SeriesWriter)>,
 }
 
-/// The spacing of a gauge's distinct values.
-#[derive(Default)]
-struct Updates {
-    changed_ns: Option<u64>,
-    spacings_ns: Vec<u64>,
-}
-
 impl Recorder {
     fn new(
         card: &Arc<Card>,
         reader: Box<dyn Reader>,
         tenants: Option<Box<dyn Tenants>>,
-        writer: SeriesWriter,
+        (writer, keep): (SeriesWriter, Keep),
         gap_ns: Option<u64>,
     ) -> Self {
         let device = card.device();
@@ -152,6 +179,7 @@ impl Recorder {
             reader,
             tenants,
             writer,
+            keep,
             track,
             pace,
             shape,
@@ -228,6 +256,7 @@ impl Recorder {
         let end_ns = now_ns();
         card.health.asking_ns.store(0, Ordering::Relaxed);
         card.health.polls.fetch_add(1, Ordering::Relaxed);
+        card.health.asked_ns.fetch_add(end_ns.saturating_sub(begin_ns), Ordering::Relaxed);
         let suspended_ns = suspended_ns();
         self.slept |= suspended_ns.saturating_sub(self.suspended_ns) > SUSPEND_NS;
         self.suspended_ns = suspended_ns;
@@ -240,6 +269,12 @@ impl Recorder {
             if let (Some(from), Some(to)) = (newest, self.writer.last()) {
                 self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
             }
+            if self.writer.last().is_some_and(|last| last.flags.intersects(UNSEEN)) {
+                card.health.gaps.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let (Ok(()), Ok(reading)) = (outcome, reading) {
+            card.note_accepted(reading.value);
         }
         match outcome {
             Ok(()) => {
@@ -274,10 +309,10 @@ impl Recorder {
             self.throttle = throttle;
         }
         let mut marks = card.marks();
-        if self.throttle.power_capped {
+        if self.throttle.power_capped == Some(true) {
             marks |= Flags::POWER_CAPPED;
         }
-        if self.throttle.power_braked {
+        if self.throttle.power_braked == Some(true) {
             marks |= Flags::POWER_BRAKED;
         }
         if self.slept {
@@ -304,6 +339,9 @@ impl Recorder {
                         Ok(())
                     }
                     Step::Restarted { .. } | Step::Set { .. } => {
+                        // What is not known of it stands before the newest point.
+                        card.health.resets.fetch_add(1, Ordering::Relaxed);
+                        card.health.gaps.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!("card {}: its counter was reset", card.device().index);
                         Ok(())
                     }
@@ -323,7 +361,7 @@ impl Recorder {
                 let limit = card.device().limit;
                 if let Some(sibling) = sibling.filter(|mean| plausible_power(mean.power, limit)) {
                     let (track, writer) = gauges.mean.get_or_insert_with(|| {
-                        let (writer, series) = series();
+                        let (writer, series) = self.keep.series();
                         card.set_mean(series, sibling.over_ns);
                         (GaugeTrack::new(self.pace.gap_ns()), writer)
                     });
@@ -354,6 +392,12 @@ impl Recorder {
             let present = seen.as_ref().map(pids).unwrap_or_default();
             card.note_work(now, worked, present);
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
+            if card.usage_wanted.load(Ordering::Relaxed) {
+                card.health.asking_ns.store(now_ns(), Ordering::Relaxed);
+                let usage = tenants.usage();
+                card.health.asking_ns.store(0, Ordering::Relaxed);
+                card.note_usage(now, usage);
+            }
         }
         card.health.asking_ns.store(now, Ordering::Relaxed);
         let state = self.reader.power_state();
@@ -394,43 +438,8 @@ impl Recorder {
     }
 }
 
-impl Updates {
-    /// The value changed: how closely changes follow each other, once there are a few. A sensor shows
-    /// no change while power stands still, so long spacings say nothing of its period and the lower
-    /// quartile stands for it.
-    fn changed(&mut self, at_ns: u64) -> Option<u64> {
-        const KEPT: usize = 64;
-        let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
-        if self.spacings_ns.len() == KEPT {
-            self.spacings_ns.remove(0);
-        }
-        self.spacings_ns.push(since_ns);
-        let mut sorted = self.spacings_ns.clone();
-        sorted.sort_unstable();
-        (sorted.len() >= 3).then(|| sorted.get(sorted.len() / 4).copied()).flatten()
-    }
-}
-
 /// CPU time of this thread, from the scheduler's own count.
 pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_power_that_stands_still_is_no_slow_sensor() {
-        let mut updates = Updates::default();
-        // Two windows a minute apart: each edge shows as two values, one period apart.
-        let changes_ms = [0, 100, 1_000, 1_100, 60_000, 60_100, 61_000, 61_100];
-        let found: Vec<_> = changes_ms.iter().map(|at_ms| updates.changed(at_ms * MS)).collect();
-        assert_eq!(found[..3], [None; 3]);
-        assert_eq!(found.last(), Some(&Some(100 * MS)));
-        let mut slow = Updates::default();
-        let last = (0..8).map(|second| slow.changed(second * 1_000 * MS)).last();
-        assert_eq!(last, Some(Some(1_000 * MS)), "one that is slow stays slow");
-    }
 }

@@ -33,7 +33,10 @@ fn counter_and_gauges_are_read_at_the_clocks_time() {
     clock.set_ns(2 * SECOND);
     let reading = card.read().expect("a reading");
     assert_eq!(reading.value, Value::Counter(470_000));
-    assert_eq!(reading.throttle, Some(Throttle { power_capped: true, power_braked: true }));
+    assert_eq!(
+        reading.throttle,
+        Some(Throttle { power_capped: Some(true), power_braked: Some(true) })
+    );
     clock.set_ns(SECOND + SECOND / 2);
     let watts = |card: &mut SimulatedCard| card.read().expect("a reading").value;
     assert_eq!(watts(&mut average), Value::Power(Power::from_milliwatts(235_000)));

@@ -26,7 +26,7 @@ use neighbours::{Neighbours, Seen};
 use super::IdleFloor;
 use crate::{
     card::{Card, Work},
-    meter::Meter,
+    meter::{Inner, Meter},
     recorder::SLOW_NS,
 };
 
@@ -41,6 +41,9 @@ const BROKEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::COUNTER_FROZ
 /// A card on its way into its book.
 pub(super) struct Feed {
     card: Arc<Card>,
+    /// Its place in its meter.
+    number: usize,
+    meter: Arc<Inner>,
     neighbours: Neighbours,
     floors: Floors,
     /// The floor of the newest tick, µW.
@@ -74,15 +77,19 @@ impl Feed {
     /// The cards of a meter, from their newest points on.
     pub fn of(meter: &Meter, lenient: bool) -> Vec<Self> {
         let inner = &meter.inner;
-        let cards = inner.cards.len();
         let feed = |(number, card): (usize, &Arc<Card>)| {
             let next = card.series.pushed();
             let last = next.checked_sub(1).and_then(|last| card.series.point(last));
             Self {
                 card: Arc::clone(card),
-                neighbours: Neighbours::new(inner.rules.clone(), lenient),
-                floors: Floors::of(card, &inner.node.idle, number, cards),
-                rest_uw: inner.floors.get(number).copied().flatten().and_then(floor::microwatts),
+                number,
+                meter: Arc::clone(inner),
+                neighbours: Neighbours::new(
+                    inner.rules.get(number).cloned().unwrap_or_default(),
+                    lenient,
+                ),
+                floors: Floors::of(card, inner.declared_w(number)),
+                rest_uw: inner.floor_w(number).and_then(floor::microwatts),
                 next,
                 last,
                 lost: false,
@@ -96,10 +103,11 @@ impl Feed {
     pub fn facts(&self) -> CardFacts {
         let device = self.card.device();
         let facts = self.card.facts();
+        let elsewhere = self.card.elsewhere.is_some();
         CardFacts {
-            name: device.uuid.as_str().into(),
+            name: self.meter.account(self.number).into(),
             backend: device.backend.word(),
-            source: Source::Local,
+            source: if elsewhere { Source::Remote } else { Source::Local },
             lag_ns: (facts.lag_s * SECOND) as u64,
             lag_uncertainty_ns: (facts.lag_uncertainty_s * SECOND) as u64,
         }
@@ -174,6 +182,8 @@ impl Feed {
         let work = if seen.is_alone() { Work::Unknown } else { self.work(tick, lag_ns, now_ns) };
         let drawn_ns = tick.end_ns.saturating_sub(lag_ns);
         let state = self.state(&seen, drawn_ns);
+        // Of a card of another host it may become known only now.
+        self.floors.tell(self.card.told().and_then(|told| told.idle_w));
         let idle = self.floors.at_rest(state, now_ns);
         let at_rest = idle.rest.is_some_and(|rest| tick.is_at_rest(rest));
         let around = self.neighbours.around(&seen, work, at_rest)?;
@@ -268,6 +278,10 @@ impl Feed {
 
     /// Who was at work while its energy was drawn.
     fn work(&self, tick: Tick, lag_ns: u64, now_ns: u64) -> Work {
+        // The agents of other hosts do not tell.
+        if self.card.elsewhere.is_some() {
+            return Work::Unknown;
+        }
         let drawn = |at_ns: u64| at_ns.saturating_sub(lag_ns);
         match self.card.work(drawn(tick.begin_ns), drawn(tick.end_ns)) {
             Work::Pending if tick.end_ns.saturating_add(LONGEST_WAIT_NS) <= now_ns => Work::Unknown,

@@ -15,7 +15,7 @@ use joulebook_core::{
 };
 use serde::Serialize;
 
-use crate::{card::Card, meter::Meter, node::Idle};
+use crate::{card::Card, meter::Meter};
 
 /// Stands for an idle floor that is not known.
 const NO_FLOOR: u64 = u64::MAX;
@@ -79,7 +79,7 @@ impl Live {
         let idle_uw = meter.idle_watts().and_then(Power::from_watts);
         let idle_uw = Arc::new(AtomicU64::new(idle_uw.map_or(NO_FLOOR, Power::microwatts)));
         let live = Self { cards, idle_uw: Arc::clone(&idle_uw), tokens, start_ns };
-        let declared = matches!(meter.node().idle, Idle::Sum(_));
+        let declared = meter.inner.is_declared();
         (live, Tokens { writer, total: 0, idle_uw, declared })
     }
 

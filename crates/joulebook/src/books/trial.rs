@@ -97,6 +97,8 @@ pub enum FloorFrom {
     Learnt,
     /// Measured on request before.
     Stored,
+    /// The agent of the card's own host says so.
+    Told,
 }
 
 impl IdleFloor {

@@ -82,8 +82,8 @@ fn reasons(device: &Device<'_>, support: &Support) -> Result<u64, Fault> {
 
 const fn throttle(reasons: u64) -> Throttle {
     Throttle {
-        power_capped: reasons & SOFTWARE_POWER_CAP != 0,
-        power_braked: reasons & HARDWARE_POWER_BRAKE != 0,
+        power_capped: Some(reasons & SOFTWARE_POWER_CAP != 0),
+        power_braked: Some(reasons & HARDWARE_POWER_BRAKE != 0),
     }
 }
 
@@ -93,9 +93,11 @@ mod tests {
 
     #[test]
     fn only_power_reasons_are_told() {
-        assert_eq!(throttle(0x4), Throttle { power_capped: true, power_braked: false });
-        assert_eq!(throttle(0x80), Throttle { power_capped: false, power_braked: true });
+        let told =
+            |capped, braked| Throttle { power_capped: Some(capped), power_braked: Some(braked) };
+        assert_eq!(throttle(0x4), told(true, false));
+        assert_eq!(throttle(0x80), told(false, true));
         // Idle, application clocks, thermal and plain hardware slowdown.
-        assert_eq!(throttle(0x1 | 0x2 | 0x8 | 0x20 | 0x40), Throttle::default());
+        assert_eq!(throttle(0x1 | 0x2 | 0x8 | 0x20 | 0x40), told(false, false));
     }
 }

@@ -25,7 +25,7 @@ use super::{
     state,
     support::{Call, Support},
 };
-use crate::reader::{AtWork, Process, Tenants};
+use crate::reader::{AtWork, Process, Tenants, Usage};
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -106,6 +106,24 @@ impl Tenants for NvmlTenants {
             PidNamespace::Container => "pid_namespace",
             PidNamespace::Host => "unlisted",
         })
+    }
+
+    fn usage(&mut self) -> Usage {
+        let asked = self.session.call(|card, support| {
+            let memory = state::memory(card, support);
+            let utilization = state::utilization(card, support);
+            // Nothing of it: a card that is lost is looked for anew.
+            if let (Err(fault), Err(_)) = (memory, utilization) {
+                return Err(fault);
+            }
+            let memory = memory.ok();
+            Ok(Usage {
+                used_mib: memory.map(|memory| memory.used_mib),
+                total_mib: memory.map(|memory| memory.total_mib),
+                utilization_pct: utilization.ok(),
+            })
+        });
+        asked.unwrap_or_default()
     }
 }
 

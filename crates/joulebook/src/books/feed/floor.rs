@@ -26,7 +26,6 @@ use crate::{
     books::trial::{FloorFrom, IdleFloor},
     card::Card,
     clock::unix_ns,
-    node::Idle,
     profile,
 };
 
@@ -50,6 +49,8 @@ pub(super) struct Floors {
     declared_uw: Option<u64>,
     /// Without and with a model.
     stored: [Option<Known>; 2],
+    /// By the word of its host's agent.
+    told_uw: Option<u64>,
     /// By power state.
     quiet: BTreeMap<Option<u8>, Quiet>,
     learnt: BTreeMap<State, Learnt>,
@@ -100,19 +101,19 @@ pub(super) struct AtRest {
 }
 
 impl Floors {
-    /// Of a meter's card: what was declared of it, and what is stored.
-    pub fn of(card: &Card, idle: &Idle, number: usize, cards: usize) -> Self {
-        let declared = match idle {
-            Idle::Sum(watts) if cards == 1 => Some(*watts),
-            Idle::Each(each) => each.get(number).copied(),
-            Idle::Sum(_) | Idle::Stored => None,
-        };
+    /// Of a card: what was declared of it, and what is stored.
+    pub fn of(card: &Card, declared: Option<f64>) -> Self {
         let stored = |loaded| card.profile().floor(card.scope(), loaded).and_then(Known::stored);
         Self {
             declared_uw: declared.and_then(microwatts),
             stored: [false, true].map(stored),
             ..Self::default()
         }
+    }
+
+    /// What the agent of the card's host says it draws at rest, W.
+    pub fn tell(&mut self, watts: Option<f64>) {
+        self.told_uw = watts.and_then(microwatts);
     }
 
     /// A tick in which nobody was or may have been at work.
@@ -178,7 +179,7 @@ impl Floors {
         let known = self.known(state, now_ns)?;
         let watts = |uw: u64| Power::from_microwatts(uw).watts();
         let age_seconds = match known.from {
-            FloorFrom::Declared => None,
+            FloorFrom::Declared | FloorFrom::Told => None,
             FloorFrom::Learnt => Some(now_ns.saturating_sub(known.seen) as f64 / 1e9),
             FloorFrom::Stored => Some(unix_s(now_ns).saturating_sub(known.seen) as f64),
         };
@@ -201,7 +202,8 @@ impl Floors {
         }
         let [off, loaded] = self.stored(now_ns);
         let stored = if state.model_loaded { loaded.or(off) } else { off.or(loaded) };
-        self.learnt(state, now_ns).or(stored)
+        let told = || Some(Known { from: FloorFrom::Told, ..Known::declared(self.told_uw?) });
+        self.learnt(state, now_ns).or(stored).or_else(told)
     }
 
     /// What it draws without a model.
