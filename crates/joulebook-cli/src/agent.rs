@@ -135,7 +135,10 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     tokio::spawn(Arc::clone(&agent.news).pass_on());
     tokio::spawn(Arc::clone(&agent).look());
     tokio::spawn(Arc::clone(&agent).keep_house());
-    manager::ready(&format!("{} cards", listing.seats.len()));
+    manager::ready(&match listing.seats.len() {
+        1 => "serving 1 card".to_owned(),
+        cards => format!("serving {cards} cards"),
+    });
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
