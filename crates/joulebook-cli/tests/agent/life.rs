@@ -31,11 +31,7 @@ fn a_signal_drains_it_and_it_ends_well() {
         serving.signal(signal);
         // A stream ends between two events.
         while events.next().is_some() {}
-        // A request that was being sent is answered; one that never comes is not waited for long.
-        half.write_all(b"Host: h\r\n\r\n").unwrap();
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut half, &mut text).unwrap();
-        assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        // What idles, and a request that is not all there, is not waited for.
         assert_eq!(serving.child.wait().unwrap().code(), Some(0));
         assert_eq!(serving.errors(), "");
     }
