@@ -111,6 +111,11 @@ impl Flags {
         self.0 == 0
     }
 
+    /// The mark of that word; `None` for a word that is none.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, name)| *name == word).map(|(flag, _)| *flag)
+    }
+
     /// The marks' words, in a fixed order.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, word)| *word)

@@ -4,6 +4,7 @@
 //! few instructions, and never by the recorder while it is in a driver call.
 
 mod passed_on;
+mod told;
 
 use std::{
     collections::VecDeque,
@@ -14,6 +15,8 @@ use std::{
 };
 
 pub use passed_on::Tally;
+pub use told::Told;
+pub(crate) use told::{Elsewhere, unknown_device};
 
 use joulebook_core::{
     Fault, Flags, Power, Scope,
@@ -50,6 +53,8 @@ pub struct Card {
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
+    /// It is another host's.
+    pub(crate) elsewhere: Option<Elsewhere>,
     residents: Mutex<VecDeque<Residents>>,
     /// Somebody wants to know how full and how busy it is.
     pub(crate) usage_wanted: AtomicBool,
@@ -69,6 +74,8 @@ pub(crate) struct Health {
     pub rejected: AtomicU64,
     /// The last good poll.
     pub good_ns: AtomicU64,
+    /// How old that may be; 0: three polling gaps and a little.
+    pub patience_ns: AtomicU64,
     /// When the driver was last asked, 0 while it is not being asked.
     pub asking_ns: AtomicU64,
     /// Polls that came so late that one was left out.
@@ -118,11 +125,18 @@ impl Card {
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
+            elsewhere: None,
             residents: Mutex::default(),
             usage_wanted: AtomicBool::new(false),
             usage: Mutex::default(),
             looked_ns: AtomicU64::new(0),
         }
+    }
+
+    /// A card of another host.
+    pub(crate) fn remote(device: Device, series: Arc<Series>, elsewhere: Elsewhere) -> Self {
+        let elsewhere = Some(elsewhere);
+        Self { elsewhere, ..Self::new(device, Profile::default(), series) }
     }
 
     /// The card, and what its register is.
@@ -148,7 +162,8 @@ impl Card {
     pub fn power(&self) -> Option<(Power, u64)> {
         let newest = self.series.newest()?;
         let age_ns = crate::clock::now_ns().saturating_sub(newest.at_ns);
-        let fresh_ns = 3 * (self.period_ns() + self.health.gap_ns.load(Ordering::Relaxed));
+        let fresh_ns = 3 * (self.period_ns() + self.health.gap_ns.load(Ordering::Relaxed))
+            + self.delivery_ns();
         // The first point has no tick behind it.
         (age_ns <= fresh_ns && self.series.pushed() > 1)
             .then(|| (Power::from_microwatts(newest.power_uw), age_ns))
@@ -178,7 +193,8 @@ impl Card {
     /// The register's publish period where a probe has found it, else the polling gap.
     pub fn period_ns(&self) -> u64 {
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
-        self.probed_period_ns().unwrap_or(gap_ns)
+        let told_ns = || self.told().and_then(|told| told.period_ns);
+        self.probed_period_ns().or_else(told_ns).unwrap_or(gap_ns)
     }
 
     pub(crate) fn probed_period_ns(&self) -> Option<u64> {
@@ -193,6 +209,9 @@ impl Card {
 
     /// What bounds rest on.
     pub fn facts(&self) -> Facts {
+        if let Some(told) = self.told() {
+            return self.facts_told(&told);
+        }
         let device = self.device();
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
         let period_s = self.period_ns() as f64 / SECOND;
@@ -327,7 +346,10 @@ impl Health {
     /// Why no reading is fresh at `now_ns`.
     pub(crate) fn trouble(&self, now_ns: u64) -> Option<Fault> {
         let gap_ns = self.gap_ns.load(Ordering::Relaxed);
-        let stale_ns = 3 * gap_ns + 50_000_000;
+        let stale_ns = match self.patience_ns.load(Ordering::Relaxed) {
+            0 => 3 * gap_ns + 50_000_000,
+            patience_ns => patience_ns,
+        };
         let good_ns = self.good_ns.load(Ordering::Relaxed);
         if good_ns > 0 && now_ns.saturating_sub(good_ns) <= stale_ns {
             return None;

@@ -26,6 +26,7 @@ pub mod profile;
 pub mod rapl;
 pub mod reader;
 mod recorder;
+pub mod remote;
 pub mod replay;
 mod signal;
 pub mod smi;
@@ -34,7 +35,7 @@ pub mod tenancy;
 mod window;
 pub mod wire;
 
-pub use card::{Card, Cost, Tally};
+pub use card::{Card, Cost, Tally, Told};
 pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
 pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release, watch};

@@ -135,7 +135,7 @@ struct Gauges {
 
 /// The spacing of a gauge's distinct values.
 #[derive(Default)]
-struct Updates {
+pub(crate) struct Updates {
     changed_ns: Option<u64>,
     spacings_ns: Vec<u64>,
 }
@@ -400,7 +400,7 @@ impl Updates {
     /// The value changed: how closely changes follow each other, once there are a few. A sensor shows
     /// no change while power stands still, so long spacings say nothing of its period and the lower
     /// quartile stands for it.
-    fn changed(&mut self, at_ns: u64) -> Option<u64> {
+    pub(crate) fn changed(&mut self, at_ns: u64) -> Option<u64> {
         const KEPT: usize = 64;
         let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
         if self.spacings_ns.len() == KEPT {

@@ -31,5 +31,6 @@ pub use card::SmiCard;
 pub use columns::Columns;
 pub use feed::{FIRST_ROWS, Feed, PERIOD, SmiError};
 pub use program::{PROGRAM_VARIABLE, Program};
+pub(crate) use state::averages_by_name;
 pub use state::{Cost, SmiCardInfo};
 pub use tenants::SmiTenants;

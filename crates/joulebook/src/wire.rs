@@ -187,7 +187,8 @@ pub struct Kin {
     pub pid: u32,
     /// The process that started it; null where that cannot be seen.
     pub parent: Option<u32>,
-    /// The beginning of its command line, at most 80 characters; null where it cannot be seen.
+    /// Its program, and an interpreter's script or module; no further arguments, since they hold
+    /// keys. Null where it cannot be seen.
     pub name: Option<String>,
     /// The TCP ports it listens on; null where that cannot be seen, which is not the same as none.
     pub ports: Option<Vec<u16>>,

@@ -16,7 +16,7 @@ use joulebook_core::{
 
 use crate::{
     card::Card,
-    meter::Meter,
+    meter::{Inner, Meter},
     tenancy::{Rules, Tenancy, Verdict, decide},
 };
 
@@ -25,6 +25,9 @@ const SECOND: f64 = 1e9;
 /// A card on its way into its book.
 pub(super) struct Feed {
     card: Arc<Card>,
+    /// Its place in its meter.
+    number: usize,
+    meter: Arc<Inner>,
     rules: Rules,
     lenient: bool,
     rest: Option<Rest>,
@@ -43,47 +46,55 @@ pub(super) struct Feed {
 impl Feed {
     /// The cards of a meter, from their newest points on.
     pub fn of(meter: &Meter, lenient: bool) -> Vec<Self> {
-        let inner = &meter.inner;
-        let floors = inner.floors.iter().copied().chain(std::iter::repeat(None));
-        let feed = |(card, floor): (&Arc<Card>, Option<f64>)| {
-            let profile = card.profile();
-            let off = profile.floor(card.scope(), false);
-            let stored = profile.resting(card.scope()).filter(|it| Some(it.watts) == floor);
-            let microwatts = |watts: f64| Power::from_watts(watts).map(Power::microwatts);
-            let power_uw = floor.and_then(microwatts);
-            let rest = power_uw.map(|power_uw| Rest {
-                power_uw,
-                off_uw: off
-                    .and_then(|off| microwatts(off.watts))
-                    .filter(|off_uw| *off_uw < power_uw),
-                model_loaded: true,
-            });
+        let feed = |(number, card): (usize, &Arc<Card>)| {
             let next = card.series.pushed();
             let last = next.checked_sub(1).and_then(|last| card.series.point(last));
             Self {
                 card: Arc::clone(card),
-                rules: inner.rules.clone(),
+                number,
+                rules: meter.inner.rules.get(number).cloned().unwrap_or_default(),
                 lenient,
-                rest,
-                spread_uw: stored.and_then(|it| microwatts(it.spread_watts)).unwrap_or(0),
-                marks: inner.flags,
+                rest: None,
+                spread_uw: 0,
+                marks: meter.inner.flags,
+                meter: Arc::clone(&meter.inner),
                 next,
                 last,
                 lost: false,
                 judged: None,
             }
         };
-        inner.cards.iter().zip(floors).map(feed).collect()
+        meter.inner.cards.iter().enumerate().map(feed).collect()
+    }
+
+    /// The card's floor: looked for until it is known, which for a card of another host may be
+    /// after its books were opened.
+    fn look_for_rest(&mut self) {
+        if self.rest.is_some() {
+            return;
+        }
+        let floor = self.meter.floor_w(self.number);
+        let profile = self.card.profile();
+        let off = profile.floor(self.card.scope(), false);
+        let stored = profile.resting(self.card.scope()).filter(|it| Some(it.watts) == floor);
+        let microwatts = |watts: f64| Power::from_watts(watts).map(Power::microwatts);
+        self.spread_uw = stored.and_then(|it| microwatts(it.spread_watts)).unwrap_or(0);
+        self.rest = floor.and_then(microwatts).map(|power_uw| Rest {
+            power_uw,
+            off_uw: off.and_then(|off| microwatts(off.watts)).filter(|off_uw| *off_uw < power_uw),
+            model_loaded: true,
+        });
     }
 
     /// What is known of the card itself.
     pub fn facts(&self) -> CardFacts {
         let device = self.card.device();
         let facts = self.card.facts();
+        let elsewhere = self.card.elsewhere.is_some();
         CardFacts {
-            name: device.uuid.as_str().into(),
+            name: self.meter.account(self.number).into(),
             backend: device.backend.word(),
-            source: Source::Local,
+            source: if elsewhere { Source::Remote } else { Source::Local },
             lag_ns: (facts.lag_s * SECOND) as u64,
             lag_uncertainty_ns: (facts.lag_uncertainty_s * SECOND) as u64,
         }
@@ -113,6 +124,7 @@ impl Feed {
     }
 
     fn publish(&mut self, from: Point, to: Point) -> Publish {
+        self.look_for_rest();
         let facts = self.card.facts();
         let lost = std::mem::take(&mut self.lost);
         // Two points of one instant (a register that restarted between two polls) are a tick all

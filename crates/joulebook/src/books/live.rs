@@ -11,7 +11,10 @@ use joulebook_core::{
 };
 use serde::Serialize;
 
-use crate::{card::Card, meter::Meter};
+use crate::{
+    card::Card,
+    meter::{Inner, Meter},
+};
 
 /// The tokens are written at least this often.
 const EVERY_NS: u64 = 1_000_000_000;
@@ -49,7 +52,7 @@ fn ratio(joules: f64, tokens: u64) -> Option<f64> {
 #[derive(Debug)]
 pub(super) struct Live {
     cards: Vec<(Arc<Card>, Option<Point>)>,
-    idle_w: Option<f64>,
+    meter: Arc<Inner>,
     tokens: Arc<Series>,
     start_ns: u64,
 }
@@ -66,7 +69,7 @@ impl Live {
         writer.push(Point { at_ns: start_ns, ..Point::default() });
         let with_anchor = |card: &Arc<Card>| (Arc::clone(card), card.series().newest());
         let cards = meter.cards().iter().map(with_anchor).collect();
-        let live = Self { cards, idle_w: meter.idle_watts(), tokens, start_ns };
+        let live = Self { cards, meter: Arc::clone(&meter.inner), tokens, start_ns };
         (live, Tokens { writer, total: 0 })
     }
 
@@ -108,7 +111,7 @@ impl Live {
         let seconds = (to_ns - from_ns) as f64 / 1e9;
         let count = |at_ns: u64| energy_uj(&self.tokens, at_ns.max(self.start_ns));
         let tokens = (count(to_ns)? - count(from_ns)?).max(0.0).round() as u64;
-        let joules = self.idle_w.map(|idle_w| gross_joules - idle_w * seconds);
+        let joules = self.meter.idle_w().map(|idle_w| gross_joules - idle_w * seconds);
         Some(Rate { seconds, tokens, gross_joules, joules })
     }
 }

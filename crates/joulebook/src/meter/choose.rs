@@ -1,8 +1,9 @@
 //! Which reader a card is read by, and one recorder a card however many meters ask.
 //!
-//! In this order: the driver library's energy counter, its power gauge, the program `nvidia-smi`. The
-//! program is asked only where the library cannot read the cards asked for; where neither can, both
-//! reasons are told, and the word is the library's.
+//! In this order: the driver library's energy counter, its power gauge, the program `nvidia-smi`, the
+//! agent at the node's endpoint. The program is asked only where the library cannot read the cards
+//! asked for, the agent where neither can; where nothing can, the reasons are told, and the word is
+//! the library's. Cards that are not this host's are the agent's alone.
 
 use std::{
     collections::BTreeMap,
@@ -21,6 +22,7 @@ use crate::{
     profile::{Profile, Profiles, Trust},
     reader::Reader,
     recorder::{Keep, Settings, record_keeping},
+    remote,
     smi::{Feed, Program, SmiCard, SmiCardInfo, SmiError, SmiTenants},
     sources,
 };
@@ -44,6 +46,22 @@ pub(super) fn meter(
     if node.gpus.is_empty() {
         return Err(MeterError::NoneAsked);
     }
+    if !node.is_local {
+        return by_agent(node);
+    }
+    here(node, profiles, keep).or_else(|error| {
+        if node.power_endpoint.is_none() || !error.is_of_this_host() {
+            return Err(error);
+        }
+        tracing::warn!(
+            "the cards are read through the node's agent, since this host cannot: {error}"
+        );
+        by_agent(node)
+    })
+}
+
+/// On this host: through the driver's library, else through the program.
+fn here(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Meter, MeterError> {
     by_library(node, profiles, keep).or_else(|nvml| {
         if !nvml.is_of_the_reader() {
             return Err(nvml);
@@ -92,6 +110,14 @@ fn by_program(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Me
     Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
 }
 
+/// Through the agent on the cards' own host. Asks nobody: what cannot be read there, its windows say.
+fn by_agent(node: &Node) -> Result<Meter, MeterError> {
+    if node.power_endpoint.as_deref().is_none_or(|endpoint| endpoint.trim().is_empty()) {
+        return Err(MeterError::NoEndpoint);
+    }
+    Ok(Meter::assemble(node, remote::cards_of(node)?, None, false, Vec::new()))
+}
+
 /// The cards a node means.
 pub(super) struct Chosen {
     /// Each once, in the node's order.
@@ -125,6 +151,7 @@ impl Chosen {
 /// keep theirs.
 pub fn release() {
     READ.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    remote::release();
 }
 
 fn check_idle(node: &Node) -> Result<(), MeterError> {

@@ -328,7 +328,7 @@ fn described(row: &Row) -> Option<SmiCardInfo> {
 /// Where the driver is too old to say the card's compute capability: all cards but those of names
 /// older than Ampere, and the GA100's, are taken to average over a second. That refuses windows
 /// rather than reads them wrong.
-fn averages_by_name(name: &str) -> bool {
+pub(crate) fn averages_by_name(name: &str) -> bool {
     const INSTANT: [&str; 17] = [
         "A100",
         "A800",

@@ -4,10 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Ancestry, DEEPEST};
-use crate::{reader::Process, wire};
-
-/// What a reader is told of a command line: enough to know the program by.
-const LONGEST_NAME: usize = 80;
+use crate::{nvml, reader::Process, wire};
 
 /// The ancestors of some processes, as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,11 +48,10 @@ impl Family {
 
     /// To be told to another host.
     pub(crate) fn tell(&self) -> Vec<wire::Kin> {
-        let cut = |name: &String| name.chars().take(LONGEST_NAME).collect();
         let each = |(pid, kin): (&u32, &Kin)| wire::Kin {
             pid: *pid,
             parent: kin.parent,
-            name: kin.name.as_ref().map(cut),
+            name: kin.name.as_deref().map(nvml::program_of),
             ports: kin.ports.clone(),
         };
         self.kin.iter().map(each).collect()
