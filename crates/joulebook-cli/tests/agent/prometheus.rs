@@ -100,6 +100,10 @@ impl Prometheus {
     fn ask(&self, query: &str) -> Option<Value> {
         let coded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
         let answer = get(self.address, &format!("/api/v1/query?query={coded}"));
+        if answer.status == 503 {
+            // It has only just begun.
+            return None;
+        }
         assert_eq!(answer.status, 200, "{}", answer.body);
         // Without a length it comes in chunks; of one, here.
         let start = answer.body.find('{').unwrap();
