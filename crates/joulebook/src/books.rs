@@ -18,6 +18,7 @@ mod owner;
 mod pending;
 mod rho;
 mod settings;
+mod statement;
 mod ticket;
 mod trial;
 
@@ -40,6 +41,7 @@ pub use live::Rate;
 pub use pending::PendingReceipt;
 pub use rho::{RhoFileError, Rhos};
 pub use settings::{BooksError, Labels, Level, Settings};
+pub use statement::{Post, Statement, StatementLine};
 pub use ticket::Ticket;
 pub use trial::{CardTrial, TrialBalance};
 
