@@ -51,8 +51,13 @@ impl Command {
         }
     }
 
-    /// True when standard error belongs to somebody else: a command that is run.
-    pub const fn is_quiet(&self) -> bool {
-        matches!(self, Self::Run(_) | Self::Demo(_))
+    /// What it logs where nobody says otherwise: nothing where standard error belongs to somebody
+    /// else, a command that is run; a service also what is good again.
+    pub const fn usual_log(&self) -> &'static str {
+        match self {
+            Self::Run(_) | Self::Demo(_) => "off",
+            Self::Agent(_) => "warn,joulebook=info",
+            _ => "warn",
+        }
     }
 }

@@ -358,7 +358,9 @@ impl Health {
         if asking_ns > 0 && now_ns.saturating_sub(asking_ns) > stale_ns {
             return Some(Fault::Timeout);
         }
-        Some(lock(&self.fault).unwrap_or(Fault::NotReady))
+        // One that has been read and has not failed is late.
+        let late = if good_ns > 0 { Fault::Timeout } else { Fault::NotReady };
+        Some(lock(&self.fault).unwrap_or(late))
     }
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
