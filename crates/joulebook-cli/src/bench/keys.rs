@@ -196,3 +196,6 @@ impl Serialize for Keys {
         map.end()
     }
 }
+
+#[cfg(test)]
+mod tests;
