@@ -12,6 +12,8 @@ pub mod formats;
 pub mod gauge;
 pub mod interval;
 pub mod keys;
+pub mod load;
+pub mod meter;
 pub mod output;
 pub mod picture;
 pub mod record;

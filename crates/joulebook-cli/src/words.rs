@@ -144,3 +144,8 @@ pub fn when(unix_s: u64) -> String {
         Err(_) => format!("{unix_s} s after 1970"),
     }
 }
+
+/// Several lines as one.
+pub fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("; ")
+}

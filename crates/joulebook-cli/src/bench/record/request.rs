@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 pub enum Phase {
     /// Sent before the window.
     WarmUp,
-    /// Measured.
+    /// Sent inside it, wherever it ended.
     #[default]
     Measured,
-    /// Ended after the window.
+    /// Sent after it, or inside it beyond the requests that were asked for.
     CoolDown,
 }
 
