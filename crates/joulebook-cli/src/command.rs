@@ -7,6 +7,7 @@ use clap::Subcommand;
 use crate::context::Context;
 
 mod audit;
+mod bench;
 mod config;
 mod demo;
 mod idle;
@@ -27,6 +28,8 @@ pub enum Command {
     Run(run::Arguments),
     /// Say what recordings of cards, or windows in them, cost
     Read(read::Arguments),
+    /// Drive a server, and say what a token costs in joules at each level of concurrency
+    Bench(Box<bench::Arguments>),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
     /// Show where things are kept, what is known of each card, and what was set how
@@ -42,6 +45,7 @@ impl Command {
             Self::Idle(arguments) => idle::run(&arguments, context),
             Self::Run(arguments) => run::run(&arguments, context),
             Self::Read(arguments) => read::run(arguments),
+            Self::Bench(arguments) => bench::run(&arguments, context),
             Self::Audit(arguments) => audit::run(&arguments),
             Self::Config(arguments) => config::run(&arguments, context),
         }

@@ -49,7 +49,7 @@ pub struct Asked {
 pub struct Energy {
     rails: Option<Rails>,
     source: Source,
-    books: Books,
+    books: Option<Books>,
     accounts: Accounts,
     asked: Asked,
     began: Instant,
@@ -89,7 +89,7 @@ impl Energy {
         Self {
             rails,
             source,
-            books: Books::off(),
+            books: None,
             accounts: Accounts::default(),
             asked,
             began: Instant::now(),
@@ -107,9 +107,14 @@ impl Energy {
         self.rails.is_some()
     }
 
-    /// The books; off where nothing is read.
-    pub const fn books(&self) -> &Books {
-        &self.books
+    /// The books; off where nothing is read, and before the baseline.
+    pub fn books(&self) -> Books {
+        self.books.clone().unwrap_or_else(Books::off)
+    }
+
+    /// True once requests have receipts.
+    pub const fn keeps_books(&self) -> bool {
+        self.books.is_some()
     }
 
     /// What the books did, by time.
@@ -145,7 +150,7 @@ impl Energy {
         Some(baseline)
     }
 
-    fn open_books(&self, rails: &Rails, floors: Vec<f64>, rho: Rhos) -> Books {
+    fn open_books(&self, rails: &Rails, floors: Vec<f64>, rho: Rhos) -> Option<Books> {
         let seen = |port: &u16| Processes::default().listening_on(*port).is_ok();
         let port = self.asked.port.filter(seen);
         let node = Node {
@@ -162,10 +167,9 @@ impl Energy {
             journal: Some(Box::new(self.accounts.clone())),
             ..Settings::default()
         };
-        Books::of(&meter, settings).unwrap_or_else(|error| {
-            tracing::warn!("no request has a receipt: {error}");
-            Books::off()
-        })
+        Books::of(&meter, settings)
+            .inspect_err(|error| tracing::warn!("no request has a receipt: {error}"))
+            .ok()
     }
 
     /// What the long-lived reader of the gauge did so far, and cost.

@@ -171,21 +171,18 @@ fn source(rails: &Rails) -> Source {
         });
         format!("{through} {field}")
     });
-    let counter = (!rails.counters.is_empty()).then(|| "nvml total energy".to_owned());
+    let counter = (!rails.counters.is_empty()).then(|| "nvml".to_owned());
     let scope = cards.first().map(|card| card.device().scope).unwrap_or_default();
-    let covers = match scope {
+    let rail = match scope {
         Scope::Gpu => {
-            "the GPU board's: not in them are the machine's processors, memory, fans and supplies"
+            "the GPU board's alone; the machine's processors, memory, fans and supplies are not in it"
         }
         Scope::Module => {
-            "the module's (GPU, processor and memory together): do not set them beside those of a \
-             board"
+            "a module's, GPU, processor and memory together; it does not stand beside a board's"
         }
         Scope::Package => "the processor package's",
         Scope::Machine => "the whole machine's, at its supply",
     };
-    let read_by: Vec<&str> = gauge.as_deref().into_iter().chain(counter.as_deref()).collect();
-    let rail = format!("joules are {covers}; read by {}", read_by.join(" and "));
     Source {
         place: Place::Local,
         node: None,
@@ -193,7 +190,7 @@ fn source(rails: &Rails) -> Source {
         counter,
         cards: cards.iter().map(|card| device(card).uuid.clone()).collect(),
         card_names: cards.iter().map(|card| device(card).name.clone()).collect(),
-        rail: Some(rail),
+        rail: Some(rail.to_owned()),
         simulated: cards.iter().any(|card| device(card).backend == Backend::Simulated),
         why_none: None,
     }
