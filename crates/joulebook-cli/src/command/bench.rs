@@ -22,7 +22,7 @@ use crate::{bench::formats::Format, context::Context, duration};
     [OPTIONS]\n       joulebook bench [OPTIONS] -- COMMAND [ARGUMENTS]...")]
 pub struct Arguments {
     #[command(flatten)]
-    load: plans::Arguments,
+    load: plans::Wanted,
     #[command(flatten)]
     shared: Shared,
     /// Somebody else's load generator and its arguments: it is metered over its own time

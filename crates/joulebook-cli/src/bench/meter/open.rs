@@ -108,13 +108,15 @@ fn of_library(driver: &Arc<Driver>, meter: Meter) -> Rails {
     Rails { counters: counters(&meter), gauges, feed: None, period: PERIOD, meter }
 }
 
-/// A meter of each card alone, where all of them have a counter.
+/// A meter of each card alone, where all of them have a counter. Windows of it are gross: nothing is
+/// subtracted.
 fn counters(meter: &Meter) -> Vec<Meter> {
     let is_counter = |card: &Arc<Card>| matches!(card.device().register, Kind::Counter { .. });
     if !meter.cards().iter().all(is_counter) {
         return Vec::new();
     }
-    let alone = |card: &Arc<Card>| Meter::of_cards(&Node::default(), vec![Arc::clone(card)]);
+    let node = Node::default().idle_watts(0.0);
+    let alone = |card: &Arc<Card>| Meter::of_cards(&node, vec![Arc::clone(card)]);
     meter.cards().iter().map(alone).collect()
 }
 

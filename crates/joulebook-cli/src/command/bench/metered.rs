@@ -12,7 +12,7 @@ use joulebook::{books::Rhos, clock::now_ns};
 use super::{
     Shared,
     outcome::{self, blank},
-    plans::Arguments,
+    plans::Wanted,
 };
 use crate::{
     bench::{
@@ -30,7 +30,7 @@ use crate::{
 /// Runs it.
 pub fn run(
     command: &[OsString],
-    arguments: &Arguments,
+    arguments: &Wanted,
     shared: &Shared,
     context: &Context,
 ) -> anyhow::Result<ExitCode> {

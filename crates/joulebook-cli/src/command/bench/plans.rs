@@ -19,7 +19,7 @@ const SHORT_PROMPT: u64 = 16;
 
 /// Options of the load.
 #[derive(Debug, clap::Args)]
-pub struct Arguments {
+pub struct Wanted {
     /// The model (default: the only one that the server lists)
     #[arg(long)]
     model: Option<String>,
@@ -114,7 +114,7 @@ fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-impl Arguments {
+impl Wanted {
     /// The rungs, in the order they are run. Refused: none, and one that is asked for twice.
     pub fn plans(&self) -> anyhow::Result<Vec<Plan>> {
         let sizes = match &self.lengths {

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{
     Shared,
     outcome::{self, blank},
-    plans::Arguments,
+    plans::Wanted,
     progress::Progress,
 };
 use crate::{
@@ -50,7 +50,7 @@ struct Run<'a> {
 }
 
 /// Runs it.
-pub fn run(arguments: &Arguments, shared: &Shared, context: &Context) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Result<ExitCode> {
     let plans = arguments.plans()?;
     let url = shared.url.as_deref().ok_or_else(|| {
         Usage("name the server with --url, or a load generator after --".to_owned())
@@ -152,7 +152,7 @@ fn stop(signals: Signals) -> anyhow::Result<watch::Receiver<bool>> {
 
 impl Run<'_> {
     /// The baseline, then all rungs, as often as asked for; ends early when it is told to.
-    async fn all(&mut self, plans: &[Plan], arguments: &Arguments, baseline: Duration, rho: Rhos) {
+    async fn all(&mut self, plans: &[Plan], arguments: &Wanted, baseline: Duration, rho: Rhos) {
         if self.energy.is_read() {
             self.baseline(baseline, rho).await;
         } else if let Some(why) = &self.energy.source().why_none {
@@ -191,9 +191,6 @@ impl Run<'_> {
             None => "idle: no reading".to_owned(),
         };
         self.progress.say(&line);
-        if let Some(note) = report::rail_note(&self.record) {
-            self.progress.say(&note);
-        }
     }
 
     async fn repeat(&mut self, plan: &Plan, repeat: (u32, u64), of: usize) -> Repeat {
@@ -270,6 +267,8 @@ impl Run<'_> {
     }
 
     fn finish(mut self) -> Record {
+        // Of a rung that was never begun there is nothing to say.
+        self.record.rungs.retain(|rung| !rung.repeats.is_empty());
         self.record.sampler = self.energy.sampler();
         self.record.seconds = (now_ns() - self.start_ns) as f64 / 1e9;
         self.record.warnings.append(&mut self.energy.warnings);
