@@ -5,7 +5,9 @@
 //! it. Sums are stored, ratios are derived: [`keys`] makes the flat keys from the sums, in one place.
 
 pub mod ceiling;
+pub mod compare;
 pub mod files;
+pub mod fit;
 pub mod formats;
 pub mod gauge;
 pub mod interval;
@@ -19,6 +21,7 @@ pub mod report;
 pub mod ruler;
 pub mod statistics;
 pub mod sums;
+pub mod tool;
 
 #[cfg(test)]
 mod sample;

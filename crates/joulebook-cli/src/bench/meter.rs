@@ -20,7 +20,6 @@ use joulebook::{
     Card, Idle, Meter, Node,
     books::{Books, Rhos, Settings},
     smi::Feed,
-    tenancy::linux::Processes,
 };
 
 pub use accounts::Accounts;
@@ -151,7 +150,12 @@ impl Energy {
     }
 
     fn open_books(&self, rails: &Rails, floors: Vec<f64>, rho: Rhos) -> Option<Books> {
-        let seen = |port: &u16| Processes::default().listening_on(*port).is_ok();
+        let family = || {
+            let residents = rails.meter.cards().iter().filter_map(|card| card.residents_now());
+            residents.flat_map(|residents| residents.family)
+        };
+        let seen =
+            |port: &u16| family().any(|kin| kin.ports.is_some_and(|ports| ports.contains(port)));
         let port = self.asked.port.filter(seen);
         let node = Node {
             gpus: rails.meter.cards().iter().map(|card| card.device().uuid.clone()).collect(),

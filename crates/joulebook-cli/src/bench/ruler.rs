@@ -17,12 +17,13 @@ pub enum Ruler {
 impl Ruler {
     /// Of these records; none where one has no energy, or where no reader covers all of them.
     pub fn of(records: &[&Record]) -> Option<Self> {
-        let windows = || {
-            let rungs = records.iter().flat_map(|record| &record.rungs);
-            rungs
-                .flat_map(|rung| rung.finished())
-                .filter(|it| it.gauge.is_some() || it.counter.is_some())
-        };
+        let rungs = || records.iter().flat_map(|record| &record.rungs);
+        let has_any = |it: &&Repeat| it.gauge.is_some() || it.counter.is_some();
+        Self::covering(|| rungs().flat_map(|rung| rung.finished()).filter(has_any))
+    }
+
+    /// Of these windows; none of none, or where no reader covers all of them.
+    pub fn covering<'a, I: Iterator<Item = &'a Repeat>>(windows: impl Fn() -> I) -> Option<Self> {
         windows().next()?;
         let covers = |ruler: &Self| windows().all(|repeat| ruler.joules(repeat).is_some());
         [Self::Counter, Self::Gauge].into_iter().find(covers)

@@ -2,7 +2,7 @@
 //! record.
 //!
 //! It drives a server of the usual HTTP interface, or meters somebody else's load generator over its
-//! own time. Refused before anything is done: nothing to drive, a target that does not answer or does
+//! own time; its subcommands do something with records that are there. Refused before anything is done: nothing to drive, a target that does not answer or does
 //! not list the model, a folder that holds a record already. What is interrupted is kept as far as it
 //! was finished, and said to be incomplete.
 
@@ -14,13 +14,20 @@ mod sweep;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
-use crate::{bench::formats::Format, context::Context, duration};
+use crate::{
+    bench::{formats::Format, tool::Tool},
+    context::Context,
+    duration,
+};
 
 /// Options of `bench`.
-#[derive(Debug, clap::Args)]
+#[derive(clap::Args)]
 #[command(override_usage = "joulebook bench --url URL [--model MODEL] --concurrency 1,8,32 \
-    [OPTIONS]\n       joulebook bench [OPTIONS] -- COMMAND [ARGUMENTS]...")]
+    [OPTIONS]\n       joulebook bench [OPTIONS] -- COMMAND [ARGUMENTS]...\n       \
+    joulebook bench compare|check|fit|show ...", args_conflicts_with_subcommands = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    tool: Option<Tool>,
     #[command(flatten)]
     load: plans::Wanted,
     #[command(flatten)]
@@ -56,7 +63,9 @@ struct Shared {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<ExitCode> {
-    if arguments.command.is_empty() {
+    if let Some(tool) = &arguments.tool {
+        tool.run()
+    } else if arguments.command.is_empty() {
         sweep::run(&arguments.load, &arguments.shared, context)
     } else {
         metered::run(&arguments.command, &arguments.load, &arguments.shared, context)

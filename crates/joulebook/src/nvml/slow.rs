@@ -1,17 +1,18 @@
-//! What is read beside the register, and seldom: what holds the clocks down, about once a second,
-//! and the power limit, once a minute.
+//! What is read beside the register, and seldom: what holds the clocks down and the power state, about
+//! once a second, and the power limit, once a minute.
 //!
 //! A failure here costs no reading: what cannot be asked is absent until it can.
 
 use std::time::{Duration, Instant};
 
 use joulebook_core::{Fault, Power};
-use nvml_wrapper::Device;
+use nvml_wrapper::{Device, enum_wrappers::device::PerformanceState};
 
 use super::{
     cards,
     fault::fault,
     raw,
+    session::Session,
     support::{Call, Support},
 };
 use crate::reader::Throttle;
@@ -52,6 +53,17 @@ impl Slow {
             self.limit = asked.ok().or(self.limit);
         }
         self.throttle
+    }
+}
+
+/// The power state, where the card has one.
+pub(super) fn power_state(session: &mut Session) -> Option<u8> {
+    let state = session.call(|card, support| {
+        support.ask(Call::PowerState, || card.performance_state().map_err(|error| fault(&error)))
+    });
+    match state {
+        Ok(PerformanceState::Unknown) | Err(_) => None,
+        Ok(state) => u8::try_from(state.as_c()).ok(),
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use joulebook::{
     books::Line,
-    core::ledger::{Account, Phase, RequestId},
+    core::ledger::{Account, Phase, Reason, RequestId},
 };
 
 use crate::bench::record;
@@ -73,6 +73,7 @@ impl Accounts {
                     books.counted_uj -= amount;
                     continue;
                 }
+                Account::Closed(_) => continue,
                 Account::Request(RequestId(id), phase) => match (done.contains(&id), phase) {
                     (true, Phase::Prefill) => &mut books.prefill_uj,
                     (true, Phase::Decode) => &mut books.decode_uj,
@@ -107,6 +108,10 @@ impl Write for Accounts {
             let whole: Vec<u8> = inner.rest.drain(..=end).collect();
             for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 let Line { transaction, .. } = serde_json::from_slice(line)?;
+                // What is closed was charged before; nobody gets anything.
+                if transaction.reason == Reason::Close {
+                    continue;
+                }
                 inner.postings.extend(transaction.entries.iter().map(|entry| Posting {
                     tick_ns: transaction.tick_ns,
                     account: entry.account,
@@ -127,7 +132,7 @@ impl Write for Accounts {
 
 #[cfg(test)]
 mod tests {
-    use joulebook::core::ledger::{Entry, Reason, Transaction};
+    use joulebook::core::ledger::{Entry, Transaction};
 
     use super::*;
 

@@ -1,0 +1,143 @@
+//! Cards as backends: what the classes in `joulebook.backends` stand on, and the questions about a
+//! card that are asked outside of windows.
+
+use std::sync::Arc;
+
+use joulebook::{Node as NodeOfCards, nvml::Fit};
+use pyo3::{IntoPyObjectExt, prelude::*, types::PyDict};
+
+use crate::{
+    bridge,
+    native::{Native, Wanted, forget},
+    node::{Gpu, IdleFloor, Node, Said},
+    words,
+};
+
+/// A card that is read natively.
+#[pyclass(module = "joulebook._native", frozen)]
+pub struct Card {
+    pub native: Arc<Native>,
+}
+
+/// What a Python object may say in the place of its card.
+const READS: [&str; 4] = ["read_joules", "read_watts", "aread_joules", "aread_watts"];
+
+impl Card {
+    /// The card behind one of our own backends; none of others, and where somebody has put another
+    /// way of reading in the place of ours.
+    pub fn behind<'py>(backend: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Self>>> {
+        let ours = backend.get_type().module()? == "joulebook.backends";
+        let Some(dict) = backend.getattr_opt("__dict__")?.filter(|_| ours) else { return Ok(None) };
+        let dict = dict.cast_into::<PyDict>()?;
+        for name in READS {
+            if dict.contains(name)? {
+                return Ok(None);
+            }
+        }
+        Ok(dict.get_item("_card")?.and_then(|card| card.cast_into().ok()))
+    }
+
+    fn ready(py: Python<'_>, wanted: &Wanted) -> Self {
+        let native = Native::of(wanted);
+        py.detach(|| native.wait());
+        Self { native }
+    }
+}
+
+/// A card of this machine.
+fn local(gpu: Gpu) -> Said {
+    Said { gpu, is_local: true, idle: IdleFloor::Sum(0.0), ..Said::default() }
+}
+
+#[pymethods]
+impl Card {
+    /// A card of this machine, by the best reader it has.
+    #[staticmethod]
+    fn local(py: Python<'_>, gpu_index: Gpu) -> Self {
+        Self::ready(py, &Wanted::node(local(gpu_index), 0.0))
+    }
+
+    /// The same through nvidia-smi.
+    #[staticmethod]
+    fn program(gpu_index: Gpu) -> Self {
+        let wanted = Wanted { by_program: true, ..Wanted::node(local(gpu_index), 0.0) };
+        Self { native: Native::of(&wanted) }
+    }
+
+    /// A card of another machine, by the agent there.
+    #[staticmethod]
+    fn agent(endpoint: String, gpu_index: Gpu) -> Self {
+        let said = Said { is_local: false, power_endpoint: Some(endpoint), ..local(gpu_index) };
+        Self { native: Native::of(&Wanted::node(said, 0.0)) }
+    }
+
+    /// What reads it.
+    #[getter]
+    fn backend_name(&self) -> &'static str {
+        self.native.backend()
+    }
+
+    /// What it draws now, W; None while that cannot be read.
+    fn watts(&self, py: Python<'_>) -> Option<f64> {
+        py.detach(|| self.native.wait());
+        self.native.meter().power()
+    }
+
+    /// What it has drawn since its recorder began, J; None where nothing counts it.
+    fn joules(&self, py: Python<'_>) -> Option<f64> {
+        py.detach(|| self.native.wait());
+        let newest = self.native.meter().cards().first()?.series().newest()?;
+        Some(newest.energy_uj as f64 / 1e6)
+    }
+}
+
+fn node_of_cards(node: &Bound<'_, PyAny>) -> PyResult<Option<NodeOfCards>> {
+    let said = match node.cast::<Node>() {
+        Ok(node) => node.get().said.clone(),
+        Err(_) => Said::of(node)?,
+    };
+    let is_nothing = !said.is_local && said.power_endpoint.is_none();
+    Ok((!is_nothing).then(|| Wanted::node(said, 0.0).node_of_cards()))
+}
+
+/// The state of a card of this machine now: gpu, name, watts, memory_used_mib, memory_total_mib,
+/// memory_free_mib, utilization_pct, compute_apps; each None where it cannot be read. None when
+/// nothing can, which is not "fine". Asks the driver, in this thread.
+#[pyfunction]
+#[pyo3(signature = (gpu_index=Gpu::Index(0)))]
+pub fn read_gpu_state(py: Python<'_>, gpu_index: Gpu) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let node = NodeOfCards::of(gpu_index.text());
+    let state = py.detach(|| joulebook::probe_node(&node));
+    state.map(|state| words::to_python(py, &state)).transpose()
+}
+
+/// Calls `then` with the state of a node's card.
+#[pyfunction]
+pub fn _probe_then(node: &Bound<'_, PyAny>, then: Py<PyAny>) -> PyResult<()> {
+    let node = node_of_cards(node)?;
+    let probe = move || node.and_then(|node| joulebook::probe_node(&node));
+    bridge::run_apart(probe, |py, state| words::to_python(py, &state), then)
+}
+
+/// Calls `then` with (fits, short_by_mib, held_by).
+#[pyfunction]
+pub fn _fits_then(node: &Bound<'_, PyAny>, need_mib: u64, then: Py<PyAny>) -> PyResult<()> {
+    let node = node_of_cards(node)?;
+    let fits = move || node.map_or(Fit::Unknown, |node| joulebook::fits(&node, need_mib));
+    bridge::run_apart(fits, fit_to_python, then)
+}
+
+fn fit_to_python(py: Python<'_>, fit: Fit) -> PyResult<Bound<'_, PyAny>> {
+    let (fits, short_by_mib, held_by) = match fit {
+        Fit::Yes => (Some(true), None, Vec::new()),
+        Fit::No { short_by_mib, held_by } => (Some(false), Some(short_by_mib), held_by),
+        Fit::Unknown => (None, None, Vec::new()),
+    };
+    (fits, short_by_mib, held_by).into_bound_py_any(py)
+}
+
+/// Forgets which cards were found and what they do not support, so that the next meter looks anew.
+#[pyfunction]
+pub fn reset_probe_cache(py: Python<'_>) {
+    py.detach(forget);
+}
