@@ -15,16 +15,19 @@ mod sweep;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use crate::{
-    bench::{formats::Format, tool::Tool},
+    bench::{formats::Format, meter::Asked, tool::Tool},
     context::Context,
     duration,
 };
 
 /// Options of `bench`.
 #[derive(clap::Args)]
-#[command(override_usage = "joulebook bench --url URL [--model MODEL] --concurrency 1,8,32 \
+#[command(
+    override_usage = "joulebook bench --url URL [--model MODEL] --concurrency 1,8,32 \
     [OPTIONS]\n       joulebook bench [OPTIONS] -- COMMAND [ARGUMENTS]...\n       \
-    joulebook bench compare|check|fit|show ...", args_conflicts_with_subcommands = true)]
+    joulebook bench compare|check|fit|show ...",
+    args_conflicts_with_subcommands = true
+)]
 pub struct Arguments {
     #[command(subcommand)]
     tool: Option<Tool>,
@@ -47,6 +50,12 @@ struct Shared {
     /// repeatable, the cards add up (default: 0)
     #[arg(long = "gpu", value_name = "GPU")]
     gpus: Vec<String>,
+    /// The agent on the server's host (http://HOST:9402), whose cards are read instead of these
+    #[arg(long, value_name = "URL")]
+    node: Option<String>,
+    /// The file that holds the agent's token
+    #[arg(long, value_name = "FILE", requires = "node")]
+    token_file: Option<PathBuf>,
     /// How long the idle baseline takes, with the model loaded and nothing in flight
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = duration::span)]
     baseline: Duration,
@@ -59,6 +68,18 @@ struct Shared {
     /// The record as JSON on standard output; a folder is written only if one is named (-o)
     #[arg(long)]
     json: bool,
+}
+
+impl Shared {
+    /// What is asked of the energy half, for a server on that port.
+    fn asked(&self, port: Option<u16>) -> Asked {
+        Asked {
+            gpus: self.gpus.clone(),
+            port,
+            node: self.node.clone(),
+            token_file: self.token_file.clone(),
+        }
+    }
 }
 
 /// Runs the command.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     bench::{
         load::Address,
-        meter::{Asked, Energy, place},
+        meter::Energy,
         record::{self, Kind, Record, Repeat, Rung, Tokens},
         report,
     },
@@ -43,12 +43,9 @@ pub fn run(
     let signals = Signals::block().context("signals cannot be read")?;
     let is_local = address.as_ref().is_none_or(Address::is_local);
     let url = address.as_ref().map(Address::url);
-    let mut energy = match place(is_local, url.as_deref().unwrap_or_default()) {
-        Ok(_) => {
-            let port = address.as_ref().map(Address::port);
-            let asked = Asked { gpus: shared.gpus.clone(), port };
-            Energy::local(asked, context.profiles.as_ref())?
-        }
+    let asked = shared.asked(address.as_ref().map(Address::port));
+    let mut energy = match asked.place(is_local, url.as_deref().unwrap_or_default()) {
+        Ok(_) => Energy::open_cards(asked, context.profiles.as_ref())?,
         Err(why) => Energy::none(why),
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -68,7 +65,7 @@ pub fn run(
         ..record::Settings::default()
     };
     let mut record = blank(target, settings, energy.source().clone(), start_ns);
-    if url.is_none() && energy.is_read() {
+    if url.is_none() && shared.node.is_none() && energy.is_read() {
         record.warnings.push(
             "whom the command drives is not known: the cards are this machine's, whatever they did \
              meanwhile (--url names the server, and another host's is then left out)"

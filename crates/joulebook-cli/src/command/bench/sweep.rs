@@ -24,7 +24,7 @@ use super::{
 use crate::{
     bench::{
         load::{Address, Drive, Driven, Plan, Refusal, Sent, Target, tally},
-        meter::{Asked, Closed, Energy, Opened, place},
+        meter::{Closed, Energy, Opened},
         record::{self, Outcome, Phase, Record, Repeat, Rung},
         report,
     },
@@ -89,12 +89,9 @@ pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Re
         );
     }
     let is_local = target.address.is_local();
-    let energy = match place(is_local, &target.address.url()) {
-        Ok(_) => {
-            let port = Some(target.address.port());
-            let asked = Asked { gpus: shared.gpus.clone(), port };
-            Energy::local(asked, context.profiles.as_ref())?
-        }
+    let asked = shared.asked(Some(target.address.port()));
+    let energy = match asked.place(is_local, &target.address.url()) {
+        Ok(_) => Energy::open_cards(asked, context.profiles.as_ref())?,
         Err(why) => Energy::none(why),
     };
     if let Some(path) = arguments.journal() {
