@@ -119,21 +119,54 @@ pub fn _probe_then(node: &Bound<'_, PyAny>, then: Py<PyAny>) -> PyResult<()> {
     bridge::run_apart(probe, |py, state| words::to_python(py, &state), then)
 }
 
-/// Calls `then` with (fits, short_by_mib, held_by).
+/// Calls `then` with a Fit.
 #[pyfunction]
 pub fn _fits_then(node: &Bound<'_, PyAny>, need_mib: u64, then: Py<PyAny>) -> PyResult<()> {
     let node = node_of_cards(node)?;
     let fits = move || node.map_or(Fit::Unknown, |node| joulebook::fits(&node, need_mib));
-    bridge::run_apart(fits, fit_to_python, then)
+    bridge::run_apart(fits, FitForPython::give, then)
 }
 
-fn fit_to_python(py: Python<'_>, fit: Fit) -> PyResult<Bound<'_, PyAny>> {
-    let (fits, short_by_mib, held_by) = match fit {
-        Fit::Yes => (Some(true), None, Vec::new()),
-        Fit::No { short_by_mib, held_by } => (Some(false), Some(short_by_mib), held_by),
-        Fit::Unknown => (None, None, Vec::new()),
-    };
-    (fits, short_by_mib, held_by).into_bound_py_any(py)
+/// Whether so much memory is free on a card. True only for yes.
+///
+/// fits: True, False, or None where that cannot be seen. short_by_mib: what is missing, MiB.
+/// held_by: who holds the memory, "name (N MiB)", as far as is known.
+#[pyclass(module = "joulebook", name = "Fit", frozen, eq, get_all)]
+#[derive(Default, PartialEq, Eq)]
+pub struct FitForPython {
+    fits: Option<bool>,
+    short_by_mib: Option<u64>,
+    held_by: Vec<String>,
+}
+
+impl FitForPython {
+    fn give(py: Python<'_>, fit: Fit) -> PyResult<Bound<'_, PyAny>> {
+        let fit = match fit {
+            Fit::Yes => Self { fits: Some(true), ..Self::default() },
+            Fit::No { short_by_mib, held_by } => {
+                Self { fits: Some(false), short_by_mib: Some(short_by_mib), held_by }
+            }
+            Fit::Unknown => Self::default(),
+        };
+        fit.into_bound_py_any(py)
+    }
+}
+
+#[pymethods]
+impl FitForPython {
+    #[new]
+    #[pyo3(signature = (fits=None, short_by_mib=None, held_by=Vec::new()))]
+    const fn new(fits: Option<bool>, short_by_mib: Option<u64>, held_by: Vec<String>) -> Self {
+        Self { fits, short_by_mib, held_by }
+    }
+
+    fn __bool__(&self) -> bool {
+        self.fits == Some(true)
+    }
+
+    fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
+        words::repr(this.as_any(), &["fits", "short_by_mib", "held_by"])
+    }
 }
 
 /// Forgets which cards were found and what they do not support, so that the next meter looks anew.

@@ -9,8 +9,9 @@ use joulebook::Idle;
 use pyo3::{
     IntoPyObjectExt,
     exceptions::{PyTypeError, PyValueError},
+    intern,
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyString, PyTuple},
 };
 
 use crate::native::{Native, Wanted};
@@ -137,34 +138,36 @@ impl Default for Said {
     }
 }
 
+/// An attribute, where there is one that is not None.
+fn said<'py, T>(node: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    let given = node.getattr_opt(name)?.filter(|it| !it.is_none());
+    given.map(|it| it.extract::<T>().map_err(Into::into)).transpose()
+}
+
 impl Said {
     /// What any object says that has a node's attributes; those it lacks take the defaults.
     pub fn of(node: &Bound<'_, PyAny>) -> PyResult<Self> {
-        fn said<'py, T>(node: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
-        where
-            T: for<'a> FromPyObject<'a, 'py>,
-        {
-            let given = node.getattr_opt(name)?.filter(|it| !it.is_none());
-            given.map(|it| it.extract::<T>().map_err(Into::into)).transpose()
-        }
+        let py = node.py();
         let blank = Self::default();
-        let gpus: Option<Vec<Gpu>> = said(node, "gpus")?;
-        let idle = node.getattr_opt("idle_w")?.map(|it| it.extract::<IdleFloor>()).transpose()?;
+        let gpus: Option<Vec<Gpu>> = said(node, intern!(py, "gpus"))?;
+        let idle = node.getattr_opt(intern!(py, "idle_w"))?;
+        let is_local = node.getattr_opt(intern!(py, "is_local"))?;
         Ok(Self {
-            name: said(node, "name")?.unwrap_or_default(),
-            gpu: said(node, "gpu_index")?.unwrap_or(blank.gpu),
-            idle: idle.unwrap_or(IdleFloor::LeftOut),
-            is_local: node
-                .getattr_opt("is_local")?
-                .map_or(Ok(gpus.is_some()), |it| it.is_truthy())?,
-            power_endpoint: said(node, "power_endpoint")?,
-            serving_match: said(node, "serving_match")?,
-            contention_floor_mib: said(node, "contention_floor_mib")?
+            name: said(node, intern!(py, "name"))?.unwrap_or_default(),
+            gpu: said(node, intern!(py, "gpu_index"))?.unwrap_or(blank.gpu),
+            idle: idle.map_or(Ok(IdleFloor::LeftOut), |it| it.extract())?,
+            is_local: is_local.map_or(Ok(gpus.is_some()), |it| it.is_truthy())?,
+            power_endpoint: said(node, intern!(py, "power_endpoint"))?,
+            serving_match: said(node, intern!(py, "serving_match"))?,
+            contention_floor_mib: said(node, intern!(py, "contention_floor_mib"))?
                 .unwrap_or(blank.contention_floor_mib),
-            contention_ignore: said(node, "contention_ignore")?.unwrap_or_default(),
+            contention_ignore: said(node, intern!(py, "contention_ignore"))?.unwrap_or_default(),
             gpus,
-            serving_pid: said(node, "serving_pid")?,
-            serving_port: said(node, "serving_port")?,
+            serving_pid: said(node, intern!(py, "serving_pid"))?,
+            serving_port: said(node, intern!(py, "serving_port"))?,
         })
     }
 

@@ -25,6 +25,7 @@ from ._native import (
 )
 from .backends import (
     Backend,
+    Fit,
     NvmlCounter,
     NvmlPower,
     RemoteAgent,
@@ -45,6 +46,7 @@ __all__ = [
     "Backend",
     "Energy",
     "EnergyMeter",
+    "Fit",
     "Meter",
     "Node",
     "NvmlCounter",

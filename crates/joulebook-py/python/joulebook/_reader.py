@@ -8,14 +8,15 @@ that hangs costs the measurement and not the work. Nothing a backend raises gets
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
 
 from ._native import Readings
 from ._wait import in_thread
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable, Callable
+    from typing import Any
 
 #: How long an edge's reading is waited for, s.
 PATIENCE_S = 0.25
