@@ -4,6 +4,8 @@
 //! and which exit code they have. 0: done. 1: not done, and why. 2: asked for something that makes
 //! no sense here. `run` has the codes of the command it runs, and 125 to 127 as `env` has them.
 
+mod agent;
+pub mod bench;
 mod cards;
 mod command;
 mod context;

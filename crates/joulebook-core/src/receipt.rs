@@ -180,6 +180,10 @@ pub struct Receipt {
     pub marks: Vec<(Arc<str>, f64)>,
 }
 
+/// The rules of the model range: time, token and weighted, and weighted with prompts queued until the
+/// last possible moment: its own, all others', all.
+pub const RULES: usize = 6;
+
 /// What the books hold of a request, summed over its cards: what a receipt is made from.
 #[derive(Clone, Debug, Default)]
 pub struct Charged {
@@ -191,8 +195,8 @@ pub struct Charged {
     pub idle_uj: f64,
     /// What the measurement can be wrong by, µJ.
     pub bound_uj: f64,
-    /// What the rules time, token and weighted would have charged, µJ.
-    pub rules_uj: [f64; 3],
+    /// What each rule of the model range would have charged, µJ.
+    pub rules_uj: [f64; RULES],
     /// Its share, as if alone, of ticks in which somebody else was there, µJ.
     pub alone_uj: f64,
     /// Cards of which something was seen while it was there.

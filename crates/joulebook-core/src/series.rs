@@ -300,6 +300,11 @@ impl GaugeTrack {
         Self { gap_ns, ..Self::default() }
     }
 
+    /// A track that goes on where another one has stopped, with so much energy behind it.
+    pub fn going_on(gap_ns: u64, energy_uj: u64) -> Self {
+        Self { energy_uj, ..Self::new(gap_ns) }
+    }
+
     /// The polling gap learnt later, ns.
     pub fn learn(&mut self, gap_ns: u64) {
         self.gap_ns = gap_ns;
@@ -314,6 +319,19 @@ impl GaugeTrack {
         marks: Flags,
         writer: &mut SeriesWriter,
     ) -> Result<(), Fault> {
+        self.reading_within(Poll::at(at_ns), power, marks, writer)
+    }
+
+    /// The same for a reading whose call took so long that when inside it the value was taken
+    /// matters (one that comes over a network).
+    pub fn reading_within(
+        &mut self,
+        poll: Poll,
+        power: Power,
+        marks: Flags,
+        writer: &mut SeriesWriter,
+    ) -> Result<(), Fault> {
+        let at_ns = poll.at_ns;
         let mut flags = marks;
         if let Some((last_ns, last)) = self.last {
             let gap_ns = at_ns.checked_sub(last_ns).ok_or(Fault::NonMonotonic)?;
@@ -334,7 +352,7 @@ impl GaugeTrack {
             at_ns,
             energy_uj: self.energy_uj,
             power_uw: power.microwatts(),
-            uncertainty_ns: 0,
+            uncertainty_ns: u32::try_from(poll.slack_ns).unwrap_or(u32::MAX),
             flags,
         });
         Ok(())

@@ -8,7 +8,7 @@ use pyo3::{IntoPyObjectExt, prelude::*, types::PyDict};
 
 use crate::{
     bridge,
-    native::{Native, Wanted, forget},
+    native::{Asking, Native, Wanted, forget},
     node::{Gpu, IdleFloor, Node, Said},
     words,
 };
@@ -54,21 +54,22 @@ impl Card {
     /// A card of this machine, by the best reader it has.
     #[staticmethod]
     fn local(py: Python<'_>, gpu_index: Gpu) -> Self {
-        Self::ready(py, &Wanted::node(local(gpu_index), 0.0))
+        Self::ready(py, &Wanted::node(local(gpu_index), Asking::usual(0.0)))
     }
 
     /// The same through nvidia-smi.
     #[staticmethod]
     fn program(gpu_index: Gpu) -> Self {
-        let wanted = Wanted { by_program: true, ..Wanted::node(local(gpu_index), 0.0) };
+        let wanted =
+            Wanted { by_program: true, ..Wanted::node(local(gpu_index), Asking::usual(0.0)) };
         Self { native: Native::of(&wanted) }
     }
 
     /// A card of another machine, by the agent there.
     #[staticmethod]
-    fn agent(endpoint: String, gpu_index: Gpu) -> Self {
+    fn agent(endpoint: String, gpu_index: Gpu, timeout_s: f64) -> Self {
         let said = Said { is_local: false, power_endpoint: Some(endpoint), ..local(gpu_index) };
-        Self { native: Native::of(&Wanted::node(said, 0.0)) }
+        Self { native: Native::of(&Wanted::node(said, Asking { timeout_s, ..Asking::usual(0.0) })) }
     }
 
     /// What reads it.
@@ -97,7 +98,7 @@ fn node_of_cards(node: &Bound<'_, PyAny>) -> PyResult<Option<NodeOfCards>> {
         Err(_) => Said::of(node)?,
     };
     let is_nothing = !said.is_local && said.power_endpoint.is_none();
-    Ok((!is_nothing).then(|| Wanted::node(said, 0.0).node_of_cards()))
+    Ok((!is_nothing).then(|| Wanted::node(said, Asking::usual(0.0)).node_of_cards()))
 }
 
 /// The state of a card of this machine now: gpu, name, watts, memory_used_mib, memory_total_mib,

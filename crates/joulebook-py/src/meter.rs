@@ -27,7 +27,7 @@ use crate::{
     bridge,
     energy::Energy,
     jobs::{FirstReading, Settling},
-    native::{Native, Wanted},
+    native::{Asking, Native, Wanted},
     node::{IdleFloor, Said},
     python,
     words::interned,
@@ -105,8 +105,8 @@ impl Meter {
     ) -> PyResult<Self> {
         idle_w.check()?;
         let rules = node.map(Said::of).transpose()?;
-        let hint = joules_per_1k_hint.unwrap_or(0.0);
-        let wanted = given::wanted(backend, rules.as_ref(), idle_w, hint)?;
+        let asking = Asking::usual(joules_per_1k_hint.unwrap_or(0.0));
+        let wanted = given::wanted(backend, rules.as_ref(), idle_w, asking)?;
         let inner = Inner {
             native: Native::of(&wanted),
             wanted,
@@ -146,11 +146,12 @@ impl Meter {
         sync: Option<Py<PyAny>>,
         timeout_s: f64,
     ) -> PyResult<Self> {
-        let _ = timeout_s;
         let of_tier = || tier?.getattr("joules_per_1k_hint").ok()?.extract::<f64>().ok();
         let hint = joules_per_1k_hint.or_else(of_tier).unwrap_or(0.0);
         let (native, watches_contention) = match node {
-            Some(node) => given::of_node(node, hint)?,
+            Some(node) => {
+                given::of_node(node, Asking { joules_per_1k_hint: hint, timeout_s, interval_s })?
+            }
             None => (Native::of(&Wanted::nothing(hint)), false),
         };
         Self::give_time(py, &native)?;
@@ -324,12 +325,12 @@ impl Meter {
     /// What 1000 tokens cost by the caller's own estimate, J.
     #[getter]
     fn get_joules_per_1k_hint(&self) -> f64 {
-        self.lock().wanted.joules_per_1k_hint
+        self.lock().wanted.asking.joules_per_1k_hint
     }
 
     #[setter]
     fn set_joules_per_1k_hint(&self, joules: f64) {
-        self.change(|inner| inner.wanted.joules_per_1k_hint = joules);
+        self.change(|inner| inner.wanted.asking.joules_per_1k_hint = joules);
     }
 
     /// How often a backend written in Python is read, s; cards are read at their own pace.

@@ -2,6 +2,7 @@
 
 use std::{
     hash::{Hash, Hasher},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -14,7 +15,7 @@ use pyo3::{
     types::{PyDict, PyString, PyTuple},
 };
 
-use crate::native::{Native, Wanted};
+use crate::native::{Asking, Native, Wanted};
 
 /// The card a window is metering, and what it draws at rest.
 ///
@@ -31,7 +32,9 @@ use crate::native::{Native, Wanted};
 /// contention_floor_mib: a process that holds less memory is no tenant.
 /// contention_ignore: parts of names that never are.
 /// gpus: the cards of work that spans several, as gpu_index.
-/// serving_pid, serving_port: your own serving process by its id or by the TCP port it listens on.
+/// serving_pid, serving_port: your own serving process, by its id or the TCP port it listens on, on
+/// the cards' machine.
+/// token_file: the file that holds the agent's token.
 ///
 /// Raises ValueError where a power or an index is no such thing.
 #[pyclass(module = "joulebook", frozen, eq, hash)]
@@ -55,6 +58,7 @@ pub struct Said {
     pub gpus: Option<Vec<Gpu>>,
     pub serving_pid: Option<u32>,
     pub serving_port: Option<u16>,
+    pub token_file: Option<PathBuf>,
 }
 
 /// A card as it is named.
@@ -134,6 +138,7 @@ impl Default for Said {
             gpus: None,
             serving_pid: None,
             serving_port: None,
+            token_file: None,
         }
     }
 }
@@ -168,6 +173,7 @@ impl Said {
             gpus,
             serving_pid: said(node, intern!(py, "serving_pid"))?,
             serving_port: said(node, intern!(py, "serving_port"))?,
+            token_file: said(node, intern!(py, "token_file"))?,
         })
     }
 
@@ -206,10 +212,6 @@ impl Said {
             ..self
         }
     }
-
-    pub fn wanted(&self, joules_per_1k_hint: f64) -> Wanted {
-        Wanted::node(self.clone(), joules_per_1k_hint)
-    }
 }
 
 impl PartialEq for Node {
@@ -228,15 +230,15 @@ impl Hash for Node {
 
 impl Node {
     /// Its native meter, as it was found before where that still holds.
-    pub fn native(&self, joules_per_1k_hint: f64) -> Arc<Native> {
+    pub fn native(&self, asked: &Asking) -> Arc<Native> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(native) = &*cached
             && native.is_current()
-            && native.wanted.joules_per_1k_hint.total_cmp(&joules_per_1k_hint).is_eq()
+            && native.wanted.is_asked_so(asked)
         {
             return Arc::clone(native);
         }
-        Arc::clone(cached.insert(Native::of(&self.said.wanted(joules_per_1k_hint))))
+        Arc::clone(cached.insert(Native::of(&Wanted::node(self.said.clone(), *asked))))
     }
 }
 
@@ -245,7 +247,8 @@ impl Node {
     #[new]
     #[pyo3(signature = (name=String::new(), gpu_index=Gpu::Index(0), idle_w=IdleFloor::LeftOut,
         is_local=None, power_endpoint=None, serving_match=None, contention_floor_mib=512,
-        contention_ignore=Vec::new(), *, gpus=None, serving_pid=None, serving_port=None))]
+        contention_ignore=Vec::new(), *, gpus=None, serving_pid=None, serving_port=None,
+        token_file=None))]
     #[allow(clippy::too_many_arguments)] // one for each thing that can be said
     fn new(
         name: String,
@@ -259,6 +262,7 @@ impl Node {
         gpus: Option<Vec<Gpu>>,
         serving_pid: Option<u32>,
         serving_port: Option<u16>,
+        token_file: Option<PathBuf>,
     ) -> PyResult<Self> {
         idle_w.check()?;
         let said = Said {
@@ -273,6 +277,7 @@ impl Node {
             gpus,
             serving_pid,
             serving_port,
+            token_file,
         };
         Ok(Self { said, cached: Mutex::default() })
     }
@@ -347,6 +352,12 @@ impl Node {
         self.said.serving_port
     }
 
+    /// The file that holds the agent's token.
+    #[getter]
+    fn token_file(&self) -> Option<&Path> {
+        self.said.token_file.as_deref()
+    }
+
     /// The same node with some things said otherwise.
     #[pyo3(signature = (**changes))]
     fn __replace__<'py>(
@@ -376,7 +387,7 @@ impl Node {
     }
 
     #[classattr]
-    fn __match_args__() -> [&'static str; 11] {
+    fn __match_args__() -> [&'static str; 12] {
         [
             "name",
             "gpu_index",
@@ -389,6 +400,7 @@ impl Node {
             "gpus",
             "serving_pid",
             "serving_port",
+            "token_file",
         ]
     }
 

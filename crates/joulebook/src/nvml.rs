@@ -29,6 +29,6 @@ pub(crate) use driver::DRIVERS;
 pub use driver::{Driver, LIBRARY_VARIABLE};
 pub use fault::{LoadError, explain};
 pub use gauge::{NvmlGauge, PowerField};
-pub(crate) use names::process_name;
+pub(crate) use names::{process_name, program_of};
 pub use state::{Answers, CardState, Fit, Memory, fits, state};
 pub use tenants::{NvmlTenants, PidNamespace, Seen, known_mib};

@@ -16,7 +16,10 @@ use std::{
 use joulebook_core::{
     Fault, Flags,
     register::{Kind, Register, Step},
-    series::{CounterTrack, GaugeTrack, Poll, SeriesWriter, plausible_power, series},
+    series::{
+        COARSE_POINTS, CounterTrack, FINE_POINTS, GaugeTrack, Poll, Series, SeriesWriter,
+        plausible_power, series_of,
+    },
 };
 
 use crate::{
@@ -24,7 +27,7 @@ use crate::{
     clock::{now_ns, suspended_ns},
     pace::Pace,
     profile::Profile,
-    reader::{Reader, Reading, Tenants, Throttle, Value},
+    reader::{Process, Reader, Reading, Tenants, Throttle, Value},
     tenancy::Unseen,
 };
 
@@ -42,6 +45,8 @@ const QUIET_NS: u64 = 10 * MS;
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
 const FROZEN_PERIODS: u64 = 10;
+/// Marks of a publish behind a stretch that was not seen.
+const UNSEEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::HOLE);
 /// The two clocks are not read at one instant; less than this between them is no suspend.
 const SUSPEND_NS: u64 = 100 * MS;
 
@@ -54,17 +59,44 @@ pub struct Settings {
     pub gap_ns: Option<u64>,
 }
 
+/// How far back a card's series reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// A day, in 4 MiB: for windows.
+    #[default]
+    Day,
+    /// As long as the publishes themselves are kept, 13 minutes at ten a second, in a quarter of a
+    /// MiB: for whoever only passes them on.
+    Recent,
+}
+
+impl Keep {
+    fn series(self) -> (SeriesWriter, Arc<Series>) {
+        let coarse_points = if self == Self::Day { COARSE_POINTS } else { 2 };
+        series_of(FINE_POINTS, coarse_points)
+    }
+}
+
 /// Starts to read a card.
 pub fn record(
     reader: Box<dyn Reader>,
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
 ) -> Arc<Card> {
+    record_keeping(reader, tenants, settings, Keep::Day)
+}
+
+pub(crate) fn record_keeping(
+    reader: Box<dyn Reader>,
+    tenants: Option<Box<dyn Tenants>>,
+    settings: Settings,
+    keep: Keep,
+) -> Arc<Card> {
     let device = reader.device();
-    let (writer, series) = series();
+    let (writer, series) = keep.series();
     let name = format!("joulebook-{}", device.index);
     let card = Arc::new(Card::new(device, settings.profile, series));
-    let recorder = Recorder::new(&card, reader, tenants, writer, settings.gap_ns);
+    let recorder = Recorder::new(&card, reader, tenants, (writer, keep), settings.gap_ns);
     let spawned = thread::Builder::new().name(name).spawn(move || recorder.run());
     if let Err(error) = spawned {
         tracing::warn!("no thread to read the card: {error}");
@@ -78,6 +110,7 @@ struct Recorder {
     reader: Box<dyn Reader>,
     tenants: Option<Box<dyn Tenants>>,
     writer: SeriesWriter,
+    keep: Keep,
     track: Track,
     pace: Pace,
     updates: Updates,
@@ -102,7 +135,7 @@ struct Gauges {
 
 /// The spacing of a gauge's distinct values.
 #[derive(Default)]
-struct Updates {
+pub(crate) struct Updates {
     changed_ns: Option<u64>,
     spacings_ns: Vec<u64>,
 }
@@ -112,7 +145,7 @@ impl Recorder {
         card: &Arc<Card>,
         reader: Box<dyn Reader>,
         tenants: Option<Box<dyn Tenants>>,
-        writer: SeriesWriter,
+        (writer, keep): (SeriesWriter, Keep),
         gap_ns: Option<u64>,
     ) -> Self {
         let device = card.device();
@@ -139,6 +172,7 @@ impl Recorder {
             reader,
             tenants,
             writer,
+            keep,
             track,
             pace,
             updates: Updates::default(),
@@ -192,6 +226,7 @@ impl Recorder {
         let end_ns = now_ns();
         card.health.asking_ns.store(0, Ordering::Relaxed);
         card.health.polls.fetch_add(1, Ordering::Relaxed);
+        card.health.asked_ns.fetch_add(end_ns.saturating_sub(begin_ns), Ordering::Relaxed);
         let suspended_ns = suspended_ns();
         self.slept |= suspended_ns.saturating_sub(self.suspended_ns) > SUSPEND_NS;
         self.suspended_ns = suspended_ns;
@@ -201,6 +236,12 @@ impl Recorder {
         let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
+            if self.writer.last().is_some_and(|last| last.flags.intersects(UNSEEN)) {
+                card.health.gaps.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let (Ok(()), Ok(reading)) = (outcome, reading) {
+            card.note_accepted(reading.value);
         }
         match outcome {
             Ok(()) => {
@@ -235,10 +276,10 @@ impl Recorder {
             self.throttle = throttle;
         }
         let mut marks = card.marks();
-        if self.throttle.power_capped {
+        if self.throttle.power_capped == Some(true) {
             marks |= Flags::POWER_CAPPED;
         }
-        if self.throttle.power_braked {
+        if self.throttle.power_braked == Some(true) {
             marks |= Flags::POWER_BRAKED;
         }
         if self.slept {
@@ -265,6 +306,9 @@ impl Recorder {
                         Ok(())
                     }
                     Step::Restarted { .. } | Step::Set { .. } => {
+                        // What is not known of it stands before the newest point.
+                        card.health.resets.fetch_add(1, Ordering::Relaxed);
+                        card.health.gaps.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!("card {}: its counter was reset", card.device().index);
                         Ok(())
                     }
@@ -284,7 +328,7 @@ impl Recorder {
                 let limit = card.device().limit;
                 if let Some(sibling) = sibling.filter(|mean| plausible_power(mean.power, limit)) {
                     let (track, writer) = gauges.mean.get_or_insert_with(|| {
-                        let (writer, series) = series();
+                        let (writer, series) = self.keep.series();
                         card.set_mean(series, sibling.over_ns);
                         (GaugeTrack::new(self.pace.gap_ns()), writer)
                     });
@@ -307,10 +351,25 @@ impl Recorder {
             // This too asks the driver, and may hang in it.
             card.health.asking_ns.store(now, Ordering::Relaxed);
             let seen = tenants.resident();
-            card.health.asking_ns.store(0, Ordering::Relaxed);
             let hidden_by = tenants.hidden_by();
+            // What is known of each goes with the list: before the first there is nothing to divide.
+            let worked = tenants.at_work();
+            card.health.asking_ns.store(0, Ordering::Relaxed);
+            let pids = |processes: &Vec<Process>| processes.iter().map(|it| it.pid).collect();
+            let present = seen.as_ref().map(pids).unwrap_or_default();
+            card.note_work(now, worked, present);
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
+            if card.usage_wanted.load(Ordering::Relaxed) {
+                card.health.asking_ns.store(now_ns(), Ordering::Relaxed);
+                let usage = tenants.usage();
+                card.health.asking_ns.store(0, Ordering::Relaxed);
+                card.note_usage(now, usage);
+            }
         }
+        card.health.asking_ns.store(now, Ordering::Relaxed);
+        let state = self.reader.power_state();
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.note_state(now, state);
         if self.failures == 0 {
             let device = self.reader.device();
             if device != *card.device() {
@@ -350,7 +409,7 @@ impl Updates {
     /// The value changed: how closely changes follow each other, once there are a few. A sensor shows
     /// no change while power stands still, so long spacings say nothing of its period and the lower
     /// quartile stands for it.
-    fn changed(&mut self, at_ns: u64) -> Option<u64> {
+    pub(crate) fn changed(&mut self, at_ns: u64) -> Option<u64> {
         const KEPT: usize = 64;
         let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
         if self.spacings_ns.len() == KEPT {

@@ -9,5 +9,7 @@ mod bench;
 mod books {
     mod faults;
     mod flight;
+    mod floors;
     mod live;
+    mod tenants;
 }

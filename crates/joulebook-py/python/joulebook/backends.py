@@ -147,7 +147,7 @@ class RemoteAgent(_Card):
         self.url = endpoint.rstrip("/") + "/power"
         self.gpu_index = gpu_index
         self.timeout_s = timeout_s
-        self._card = _native.Card.agent(endpoint, gpu_index)
+        self._card = _native.Card.agent(endpoint, gpu_index, timeout_s)
 
 
 def _of(name: str, card: _native.Card) -> Backend:

@@ -66,7 +66,7 @@ impl Asked {
             rejected: 0,
             flags: Flags::NONE,
         };
-        let joules_per_1k = self.native.wanted.joules_per_1k_hint;
+        let joules_per_1k = self.native.wanted.asking.joules_per_1k_hint;
         let measured = readings.measurement(&context, Hint { tokens: self.tokens, joules_per_1k });
         let energy = Energy::from(marked(measured, self.overlapped));
         energy.read_by(self.backend, self.source.unwrap_or("none"))

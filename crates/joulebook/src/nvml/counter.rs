@@ -14,7 +14,7 @@ use super::{
     fault::{fault, named},
     raw,
     session::Session,
-    slow::Slow,
+    slow::{self, Slow},
     support::{Call, Support},
 };
 use crate::reader::{Backend, Device, Reader, Reading, Value};
@@ -64,6 +64,10 @@ impl Reader for NvmlCounter {
             limit: self.slow.limit(),
             ..self.card.device()
         }
+    }
+
+    fn power_state(&mut self) -> Option<u8> {
+        slow::power_state(&mut self.session)
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {

@@ -17,7 +17,7 @@ use super::{
     fault::{fault, named},
     raw,
     session::Session,
-    slow::Slow,
+    slow::{self, Slow},
     support::{Call, Support},
 };
 use crate::reader::{Backend, Device, Mean, Reader, Reading, Scope, Value};
@@ -95,6 +95,10 @@ impl Reader for NvmlGauge {
             limit: self.slow.limit().filter(|_| !self.module),
             ..self.card.device()
         }
+    }
+
+    fn power_state(&mut self) -> Option<u8> {
+        slow::power_state(&mut self.session)
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {

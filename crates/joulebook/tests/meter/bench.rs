@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
         mpsc,
     },
     task::{Context, Poll, Wake, Waker},
@@ -14,8 +14,8 @@ use std::{
 };
 
 use joulebook::{
-    Card, Device, Fault, Measurement, Meter, Node, Process, Reader, Reading, Settings, Tenants,
-    Value,
+    AtWork, Card, Device, Fault, Measurement, Meter, Node, Process, Reader, Reading, Settings,
+    Tenants, Value,
     clock::now_ns,
     profile::{Lag, Probed, Profile, Trust},
 };
@@ -46,6 +46,10 @@ pub struct Hand {
     base: AtomicU64,
     restarts: AtomicBool,
     tenants: Mutex<Vec<Process>>,
+    /// Who was at work; none: that cannot be told.
+    work: Mutex<Option<Vec<AtWork>>>,
+    /// One more than the power state; 0: it has none.
+    state: AtomicU8,
     gone: AtomicBool,
 }
 
@@ -75,6 +79,22 @@ impl Hand {
         self.restarts.store(true, Ordering::Relaxed);
     }
 
+    /// These are there from the next look on.
+    pub fn lists(&self, tenants: Vec<Process>) {
+        *self.tenants.lock().unwrap() = tenants;
+    }
+
+    /// The card's power state from now on.
+    pub fn power_state(&self, state: u8) {
+        self.state.store(state + 1, Ordering::Relaxed);
+    }
+
+    /// These shares of the time each process is at work from now on.
+    pub fn works(&self, work: &[(u32, u32)]) {
+        let work = work.iter().map(|(pid, percent)| AtWork { pid: *pid, percent: *percent });
+        *self.work.lock().unwrap() = Some(work.collect());
+    }
+
     pub fn has_let_go(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -93,6 +113,10 @@ impl Hand {
 impl Reader for HandReader {
     fn device(&self) -> Device {
         self.card.device()
+    }
+
+    fn power_state(&mut self) -> Option<u8> {
+        self.hand.state.load(Ordering::Relaxed).checked_sub(1)
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {
@@ -124,6 +148,10 @@ impl Tenants for HandTenants {
     fn resident(&mut self) -> Result<Vec<Process>, Fault> {
         self.0.hangs_while(Trouble::ListingHangs);
         Ok(self.0.tenants.lock().unwrap().clone())
+    }
+
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        self.0.work.lock().unwrap().clone().ok_or(Fault::NotSupported)
     }
 }
 

@@ -198,7 +198,9 @@ with_scenario!(
             .iter()
             .map(|card| NvmlCounter::open(&bench.driver, card).read().unwrap().throttle)
             .collect();
-        let throttle = |power_capped, power_braked| Some(Throttle { power_capped, power_braked });
+        let throttle = |capped, braked| {
+            Some(Throttle { power_capped: Some(capped), power_braked: Some(braked) })
+        };
         assert_eq!(told, [throttle(true, true), throttle(false, false), throttle(true, false)]);
     }
 );
