@@ -7,8 +7,9 @@
 
 use std::{
     io::{self, PipeReader, PipeWriter, Write},
+    process,
     sync::{Arc, Condvar, Mutex, PoisonError},
-    process, thread,
+    thread,
     time::{Duration, Instant},
 };
 
