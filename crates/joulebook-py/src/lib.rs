@@ -21,7 +21,9 @@ mod words;
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::backends::{_fits_then, _probe_then, Card, read_gpu_state, reset_probe_cache};
+    use crate::backends::{
+        _fits_then, _probe_then, Card, FitForPython, read_gpu_state, reset_probe_cache,
+    };
     #[pymodule_export]
     use crate::current::{current_meter, mark};
     #[pymodule_export]

@@ -27,7 +27,7 @@ use crate::{
     bridge,
     energy::Energy,
     jobs::{FirstReading, Settling},
-    native::{Native, Wanted},
+    native::{Asking, Native, Wanted},
     node::{IdleFloor, Said},
     python,
     words::interned,
@@ -92,7 +92,9 @@ impl Meter {
 #[pymethods]
 impl Meter {
     #[new]
-    #[pyo3(signature = (backend, idle_w=IdleFloor::Sum(0.0), interval_s=0.25,
+    #[pyo3(text_signature = "(backend, idle_w=0.0, interval_s=0.25, joules_per_1k_hint=0.0, \
+        source='none', sync=None, node=None)",
+        signature = (backend, idle_w=IdleFloor::Sum(0.0), interval_s=0.25,
         joules_per_1k_hint=Some(0.0), source="none", sync=None, node=None))]
     fn new(
         backend: Option<&Bound<'_, PyAny>>,
@@ -105,8 +107,8 @@ impl Meter {
     ) -> PyResult<Self> {
         idle_w.check()?;
         let rules = node.map(Said::of).transpose()?;
-        let hint = joules_per_1k_hint.unwrap_or(0.0);
-        let wanted = given::wanted(backend, rules.as_ref(), idle_w, hint)?;
+        let asking = Asking::usual(joules_per_1k_hint.unwrap_or(0.0));
+        let wanted = given::wanted(backend, rules.as_ref(), idle_w, asking)?;
         let inner = Inner {
             native: Native::of(&wanted),
             wanted,
@@ -146,11 +148,12 @@ impl Meter {
         sync: Option<Py<PyAny>>,
         timeout_s: f64,
     ) -> PyResult<Self> {
-        let _ = timeout_s;
         let of_tier = || tier?.getattr("joules_per_1k_hint").ok()?.extract::<f64>().ok();
         let hint = joules_per_1k_hint.or_else(of_tier).unwrap_or(0.0);
         let (native, watches_contention) = match node {
-            Some(node) => given::of_node(node, hint)?,
+            Some(node) => {
+                given::of_node(node, Asking { joules_per_1k_hint: hint, timeout_s, interval_s })?
+            }
             None => (Native::of(&Wanted::nothing(hint)), false),
         };
         Self::give_time(py, &native)?;
@@ -237,7 +240,7 @@ impl Meter {
 
     /// What the block cost, at once: J above idle, with how that is known. tokens: what an estimate
     /// is made from where nothing could be measured. While the block runs: so far. Waits for nothing.
-    #[pyo3(signature = (tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, tokens=0)", signature = (tokens=Some(0)))]
     fn result(&self, py: Python<'_>, tokens: Option<i64>) -> Energy {
         let (pending, asked) = self.pending(py, tokens);
         asked.energy(&pending, None)
@@ -245,7 +248,8 @@ impl Meter {
 
     /// What the block cost, once the card has published past its end: sharper, mostly within a
     /// quarter of a second. After timeout_s the answer is the one that stands.
-    #[pyo3(signature = (timeout_s=5.0, *, tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, timeout_s=5.0, *, tokens=0)",
+        signature = (timeout_s=5.0, *, tokens=Some(0)))]
     fn settle(&self, py: Python<'_>, timeout_s: f64, tokens: Option<i64>) -> Energy {
         let (pending, asked) = self.pending(py, tokens);
         let timeout = bridge::seconds(timeout_s);
@@ -253,7 +257,8 @@ impl Meter {
     }
 
     /// settle() for coroutines: holds no event loop (asyncio, uvloop, trio).
-    #[pyo3(signature = (timeout_s=5.0, *, tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, timeout_s=5.0, *, tokens=0)",
+        signature = (timeout_s=5.0, *, tokens=Some(0)))]
     fn asettle<'py>(
         this: &Bound<'py, Self>,
         timeout_s: f64,
@@ -324,12 +329,12 @@ impl Meter {
     /// What 1000 tokens cost by the caller's own estimate, J.
     #[getter]
     fn get_joules_per_1k_hint(&self) -> f64 {
-        self.lock().wanted.joules_per_1k_hint
+        self.lock().wanted.asking.joules_per_1k_hint
     }
 
     #[setter]
     fn set_joules_per_1k_hint(&self, joules: f64) {
-        self.change(|inner| inner.wanted.joules_per_1k_hint = joules);
+        self.change(|inner| inner.wanted.asking.joules_per_1k_hint = joules);
     }
 
     /// How often a backend written in Python is read, s; cards are read at their own pace.
