@@ -1,9 +1,16 @@
 //! Cards as backends: what the classes in `joulebook.backends` stand on, and the questions about a
 //! card that are asked outside of windows.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
-use joulebook::{Node as NodeOfCards, nvml::Fit};
+use joulebook::{
+    Backend, Node as NodeOfCards, Reader, Value,
+    nvml::{CardInfo, Driver, Fit, NvmlCounter, NvmlGauge, PowerField, cards},
+};
 use pyo3::{IntoPyObjectExt, prelude::*, types::PyDict};
 
 use crate::{
@@ -12,6 +19,10 @@ use crate::{
     node::{Gpu, IdleFloor, Node, Said},
     words,
 };
+
+/// How long nvidia-smi may take to show a power.
+const ROWS: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(20);
 
 /// A card that is read natively.
 #[pyclass(module = "joulebook._native", frozen)]
@@ -78,17 +89,66 @@ impl Card {
         self.native.backend()
     }
 
-    /// What it draws now, W; None while that cannot be read.
+    /// What it draws now, W; None where that cannot be read. Asks the driver, or the agent.
     fn watts(&self, py: Python<'_>) -> Option<f64> {
-        py.detach(|| self.native.wait());
-        self.native.meter().power()
+        py.detach(|| {
+            self.native.wait();
+            if self.native.wanted.is_remote() {
+                let node = self.native.wanted.node_of_cards();
+                return joulebook::probe_node(&node).and_then(|state| state.watts);
+            }
+            match self
+                .read(|driver, card| Box::new(NvmlGauge::open(driver, card, PowerField::Instant)))
+            {
+                Some(Value::Power(power)) => Some(power.watts()),
+                Some(Value::Counter(_)) => None,
+                None => self.shown(),
+            }
+        })
     }
 
-    /// What it has drawn since its recorder began, J; None where nothing counts it.
+    /// What its register counts, J since the driver was loaded; None where it has none that can be
+    /// read. Asks the driver.
     fn joules(&self, py: Python<'_>) -> Option<f64> {
-        py.detach(|| self.native.wait());
-        let newest = self.native.meter().cards().first()?.series().newest()?;
-        Some(newest.energy_uj as f64 / 1e6)
+        py.detach(|| {
+            self.native.wait();
+            match self.read(|driver, card| Box::new(NvmlCounter::open(driver, card)))? {
+                Value::Counter(millijoules) => Some(millijoules as f64 / 1000.0),
+                Value::Power(_) => None,
+            }
+        })
+    }
+}
+
+impl Card {
+    /// One reading through the driver's library, where that reads the card.
+    fn read(&self, open: fn(&Arc<Driver>, &CardInfo) -> Box<dyn Reader>) -> Option<Value> {
+        let device = self.native.meter().cards().first()?.device();
+        if !matches!(device.backend, Backend::NvmlCounter | Backend::NvmlPower) {
+            return None;
+        }
+        let driver = Driver::shared();
+        let listed = cards(&driver).ok()?;
+        let card = listed.cards.iter().find(|card| card.uuid == device.uuid)?;
+        open(&driver, card).read().ok().map(|reading| reading.value)
+    }
+
+    /// What its recorder shows, W; its first two rows are waited for.
+    fn shown(&self) -> Option<f64> {
+        let meter = self.native.meter();
+        let is_read_by_library =
+            meter.cards().iter().any(|card| card.device().backend != Backend::SmiSampler);
+        let until = Instant::now() + ROWS;
+        loop {
+            let watts = meter.power();
+            if watts.is_some() || is_read_by_library || meter.cards().is_empty() {
+                return watts.filter(|_| !is_read_by_library);
+            }
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(STEP);
+        }
     }
 }
 
@@ -105,7 +165,7 @@ fn node_of_cards(node: &Bound<'_, PyAny>) -> PyResult<Option<NodeOfCards>> {
 /// memory_free_mib, utilization_pct, compute_apps; each None where it cannot be read. None when
 /// nothing can, which is not "fine". Asks the driver, in this thread.
 #[pyfunction]
-#[pyo3(signature = (gpu_index=Gpu::Index(0)))]
+#[pyo3(text_signature = "(gpu_index=0)", signature = (gpu_index=Gpu::Index(0)))]
 pub fn read_gpu_state(py: Python<'_>, gpu_index: Gpu) -> PyResult<Option<Bound<'_, PyAny>>> {
     let node = NodeOfCards::of(gpu_index.text());
     let state = py.detach(|| joulebook::probe_node(&node));

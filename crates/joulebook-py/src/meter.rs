@@ -92,7 +92,9 @@ impl Meter {
 #[pymethods]
 impl Meter {
     #[new]
-    #[pyo3(signature = (backend, idle_w=IdleFloor::Sum(0.0), interval_s=0.25,
+    #[pyo3(text_signature = "(backend, idle_w=0.0, interval_s=0.25, joules_per_1k_hint=0.0, \
+        source='none', sync=None, node=None)",
+        signature = (backend, idle_w=IdleFloor::Sum(0.0), interval_s=0.25,
         joules_per_1k_hint=Some(0.0), source="none", sync=None, node=None))]
     fn new(
         backend: Option<&Bound<'_, PyAny>>,
@@ -238,7 +240,7 @@ impl Meter {
 
     /// What the block cost, at once: J above idle, with how that is known. tokens: what an estimate
     /// is made from where nothing could be measured. While the block runs: so far. Waits for nothing.
-    #[pyo3(signature = (tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, tokens=0)", signature = (tokens=Some(0)))]
     fn result(&self, py: Python<'_>, tokens: Option<i64>) -> Energy {
         let (pending, asked) = self.pending(py, tokens);
         asked.energy(&pending, None)
@@ -246,7 +248,8 @@ impl Meter {
 
     /// What the block cost, once the card has published past its end: sharper, mostly within a
     /// quarter of a second. After timeout_s the answer is the one that stands.
-    #[pyo3(signature = (timeout_s=5.0, *, tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, timeout_s=5.0, *, tokens=0)",
+        signature = (timeout_s=5.0, *, tokens=Some(0)))]
     fn settle(&self, py: Python<'_>, timeout_s: f64, tokens: Option<i64>) -> Energy {
         let (pending, asked) = self.pending(py, tokens);
         let timeout = bridge::seconds(timeout_s);
@@ -254,7 +257,8 @@ impl Meter {
     }
 
     /// settle() for coroutines: holds no event loop (asyncio, uvloop, trio).
-    #[pyo3(signature = (timeout_s=5.0, *, tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, timeout_s=5.0, *, tokens=0)",
+        signature = (timeout_s=5.0, *, tokens=Some(0)))]
     fn asettle<'py>(
         this: &Bound<'py, Self>,
         timeout_s: f64,

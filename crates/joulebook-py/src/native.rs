@@ -327,7 +327,7 @@ impl Native {
     pub fn source(&self) -> &'static str {
         match self.backend() {
             "none" => "none",
-            _ if self.wanted.is_remote() => "remote",
+            "remote_agent" => "remote",
             _ => "local",
         }
     }

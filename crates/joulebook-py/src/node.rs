@@ -245,7 +245,10 @@ impl Node {
 #[pymethods]
 impl Node {
     #[new]
-    #[pyo3(signature = (name=String::new(), gpu_index=Gpu::Index(0), idle_w=IdleFloor::LeftOut,
+    #[pyo3(text_signature = "(name='', gpu_index=0, idle_w=0.0, is_local=False, power_endpoint=None, \
+        serving_match=None, contention_floor_mib=512, contention_ignore=(), *, gpus=None, \
+        serving_pid=None, serving_port=None, token_file=None)",
+        signature = (name=String::new(), gpu_index=Gpu::Index(0), idle_w=IdleFloor::LeftOut,
         is_local=None, power_endpoint=None, serving_match=None, contention_floor_mib=512,
         contention_ignore=Vec::new(), *, gpus=None, serving_pid=None, serving_port=None,
         token_file=None))]

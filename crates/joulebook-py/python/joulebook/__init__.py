@@ -37,7 +37,13 @@ from .backends import (
     read_power_w,
 )
 
+from ._dataclass import Fields
+
 __version__ = version()
+
+# giul's are dataclasses, and are used as such.
+for _class in (Energy, Node):
+    _class.__dataclass_fields__ = Fields()  # type: ignore[attr-defined]
 
 #: The name under which giul's first users know it.
 EnergyMeter = Meter

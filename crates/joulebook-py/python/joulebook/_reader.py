@@ -66,17 +66,20 @@ class Reader:
         self._end()
         _quietly(getattr(self.backend, "close", _nothing))
 
+    def _end(self) -> None:
+        """Ends the thread, and waits for that where its backend does not hang."""
+        with self._wanted:
+            self._over = True
+            self._wanted.notify_all()
+        if self._thread is not None:
+            self._thread.join(MARK_PATIENCE_S)
+
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="joulebook-backend", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:  # the interpreter goes down, or there are no more threads
             self._thread = None
-
-    def _end(self) -> None:
-        with self._wanted:
-            self._over = True
-            self._wanted.notify_all()
 
     def _ask(self) -> int:
         with self._wanted:
@@ -132,7 +135,7 @@ class Reader:
         read = self._coroutine()
         if self._task is None or read is None:
             await in_thread(self._wait, self._ask(), PATIENCE_S)
-            self._end()
+            await in_thread(self._end)
         else:
             self._task.cancel()
             await self._aread(read)
