@@ -202,8 +202,9 @@ impl Ledger {
         self.requests.get(request).map_or((0, 0), |it| (it.prefill_uj, it.decode_uj))
     }
 
-    /// All accounts that hold something, in order, and what requests that are closed were charged.
-    pub fn balances(&self) -> (impl Iterator<Item = (Account, i128)> + '_, i128) {
+    /// All accounts that hold something, those of all closed requests together as
+    /// [`Account::Closed`].
+    pub fn balances(&self) -> impl Iterator<Item = (Account, i128)> + '_ {
         let mut requests: Vec<_> = self.requests.iter().collect();
         requests.sort_unstable_by_key(|(request, _)| *request);
         let requests = requests.into_iter().flat_map(|(request, charge)| {
@@ -213,9 +214,7 @@ impl Ledger {
             ]
         });
         let others = self.balances.iter().map(|(account, balance)| (*account, *balance));
-        let others = others.filter(|(account, _)| !matches!(account, Account::Closed(_)));
-        let held = others.chain(requests).filter(|(_, balance)| *balance != 0);
-        (held, self.closed_uj())
+        others.chain(requests).filter(|(_, balance)| *balance != 0)
     }
 
     /// What requests that are closed were charged, µJ.

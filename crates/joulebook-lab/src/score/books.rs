@@ -240,7 +240,7 @@ impl Desk {
 fn foreign_uj(ledger: &joulebook_core::ledger::Ledger) -> i128 {
     let foreign =
         |account: &Account| matches!(account, Account::Foreign(_) | Account::ForeignUnresolved);
-    ledger.balances().0.filter(|(account, _)| foreign(account)).map(|(_, uj)| uj).sum()
+    ledger.balances().filter(|(account, _)| foreign(account)).map(|(_, uj)| uj).sum()
 }
 
 impl Charge {
