@@ -133,6 +133,41 @@ fn a_dropped_ticket_is_cancelled_and_charged() {
     assert!(receipt.joules.unwrap() > 40.0, "{receipt:?}");
 }
 
+/// The step that reads the last of a prompt emits the first token: it costs nothing beside the
+/// prompt. Where no prompt is known, it is a token like others.
+#[test]
+fn the_token_that_ends_a_prompt_weighs_nothing() {
+    let bench = Bench::new();
+    let books = Books::of(&bench.meter(), Settings::default()).unwrap();
+    bench.draws(400.0);
+    let parts = |prompt: Option<u64>, bytes: u64, tokens: u64| {
+        let labels = Labels { prompt_bytes: bytes, ..Labels::default() };
+        let mut ticket = books.open(&labels);
+        if let Some(prompt) = prompt {
+            ticket.prompt(prompt, Some(0));
+        }
+        ticket.admitted();
+        bench.pass(3);
+        ticket.tokens(1);
+        for _ in 1..tokens {
+            bench.pass(1);
+            ticket.tokens(1);
+        }
+        let used = Usage { prompt, completion: Some(tokens), ..Usage::default() };
+        let receipt = ticket.close(used).settle(LONG);
+        assert!(receipt.joules.unwrap() > 10.0, "{receipt:?}");
+        (receipt.prefill_joules.unwrap(), receipt.decode_joules.unwrap())
+    };
+    for (prompt, bytes) in [(Some(1000), 0), (None, 4000)] {
+        let (prefill, decode) = parts(prompt, bytes, 1);
+        assert!(prefill > 10.0 && decode == 0.0, "{prefill} J, {decode} J");
+        let (prefill, decode) = parts(prompt, bytes, 3);
+        assert!(prefill > 10.0 && decode > 1.0, "{prefill} J, {decode} J");
+    }
+    let (prefill, decode) = parts(None, 0, 1);
+    assert!(prefill == 0.0 && decode > 10.0, "{prefill} J, {decode} J");
+}
+
 #[test]
 fn a_receipt_is_given_at_once_and_then_awaited() {
     let bench = Bench::new();
