@@ -6,7 +6,9 @@ use clap::Subcommand;
 
 use crate::context::Context;
 
+mod agent;
 mod audit;
+mod bench;
 mod config;
 mod demo;
 mod idle;
@@ -27,8 +29,12 @@ pub enum Command {
     Run(run::Arguments),
     /// Say what recordings of cards, or windows in them, cost
     Read(read::Arguments),
+    /// Serve this node's cards over HTTP: to readers on other hosts, Prometheus, and old clients
+    Agent(agent::Arguments),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
+    /// Say what a token costs at each level of concurrency, and hold records against each other
+    Bench(Box<bench::Arguments>),
     /// Show where things are kept, what is known of each card, and what was set how
     Config(config::Arguments),
 }
@@ -42,13 +48,20 @@ impl Command {
             Self::Idle(arguments) => idle::run(&arguments, context),
             Self::Run(arguments) => run::run(&arguments, context),
             Self::Read(arguments) => read::run(arguments),
+            Self::Agent(arguments) => agent::run(arguments, context),
             Self::Audit(arguments) => audit::run(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments, context),
             Self::Config(arguments) => config::run(&arguments, context),
         }
     }
 
-    /// True when standard error belongs to somebody else: a command that is run.
-    pub const fn is_quiet(&self) -> bool {
-        matches!(self, Self::Run(_) | Self::Demo(_))
+    /// What it logs where nobody says otherwise: nothing where standard error belongs to somebody
+    /// else, a command that is run; a service also what is good again.
+    pub const fn usual_log(&self) -> &'static str {
+        match self {
+            Self::Run(_) | Self::Demo(_) => "off",
+            Self::Agent(_) => "warn,joulebook=info",
+            _ => "warn",
+        }
     }
 }

@@ -22,6 +22,11 @@ pub fn say_warning(warning: &str) {
     anstream::eprintln!("{WARNING}warning:{WARNING:#} {warning}");
 }
 
+/// What was done beside, to standard error.
+pub fn say_note(note: &str) {
+    anstream::eprintln!("{FAINT}{note}{FAINT:#}");
+}
+
 /// Why a figure is missing, and what to do.
 pub const fn of_fault(fault: Fault) -> &'static str {
     match fault {
@@ -138,4 +143,9 @@ pub fn when(unix_s: u64) -> String {
             .to_string(),
         Err(_) => format!("{unix_s} s after 1970"),
     }
+}
+
+/// Several lines as one.
+pub fn one_line(text: &str) -> String {
+    text.lines().collect::<Vec<_>>().join("; ")
 }

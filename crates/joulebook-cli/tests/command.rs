@@ -8,6 +8,7 @@ mod command {
     mod idle;
     mod none;
     mod probe;
+    mod records;
     mod run;
     mod signals;
     mod terminal;

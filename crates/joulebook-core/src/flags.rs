@@ -58,7 +58,8 @@ flags! {
     POLL_SENSITIVE = 17, "poll_sensitive";
     /// The bound is larger than the value.
     UNRESOLVED = 18, "unresolved";
-    /// The idle floor stored for this card is older than a day.
+    /// The idle floor stored for this card is older than a day, or the one that was learnt rests on
+    /// nothing seen in the last ten minutes.
     BASELINE_STALE = 19, "baseline_stale";
     /// Somebody else's process was resident.
     FOREIGN = 20, "foreign";
@@ -109,6 +110,11 @@ impl Flags {
     /// True when no mark is here.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
+    }
+
+    /// The mark of that word; `None` for a word that is none.
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, name)| *name == word).map(|(flag, _)| *flag)
     }
 
     /// The marks' words, in a fixed order.

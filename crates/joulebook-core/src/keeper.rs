@@ -414,6 +414,13 @@ impl Keeper {
         })
     }
 
+    /// From when to when those were there who may have been in a card's next tick, or are still.
+    pub fn present(&self, card: usize) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
+        let places = self.books.get(card).map_or(&[][..], Book::active).iter();
+        let requests = places.filter_map(|place| self.requests.get(*place));
+        requests.map(|request| (request.opened_ns, request.ended_ns))
+    }
+
     /// How the book of each card stands.
     pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
         (0..self.books.len()).filter_map(|card| self.standing(card))

@@ -233,6 +233,9 @@ proptest! {
         watts in proptest::collection::vec(any_power(), 200..600),
         averaging_ms in prop_oneof![Just(0u64), Just(25), Just(100), Just(1000)],
         gaps_ms in proptest::collection::vec(10u64..250, 1..40),
+        // Stamps that are off by up to so much, each by its share of it.
+        slack_ms in 0u64..5,
+        strays in proptest::collection::vec(-1.0f64..1.0, 7),
         open_share in 0.3f64..0.9,
         length_share in 0.0f64..1.0,
     ) {
@@ -240,16 +243,18 @@ proptest! {
         let end_ns = truth.watts.len() as u64 * STEP_NS;
         let (mut writer, series) = series_of(1024, 64);
         let mut track = GaugeTrack::new(250 * MS);
-        let mut now_ns = 0;
-        for gap_ms in gaps_ms.iter().cycle() {
+        let mut now_ns = 10 * MS;
+        let slack_ns = slack_ms * MS;
+        for (gap_ms, stray) in gaps_ms.iter().cycle().zip(strays.iter().cycle()) {
             // A reading is the mean over what ends at the last tenth of a second.
             let publish_ns = (now_ns / (100 * MS) * 100 * MS) as i64;
             let averaging_ns = (averaging_ms * MS).max(1000) as i64;
             let mean_w = (truth.joules(publish_ns) - truth.joules(publish_ns - averaging_ns))
                 / (averaging_ns as f64 / 1e9);
-            track
-                .reading(now_ns, Power::from_watts(mean_w.max(0.0)).unwrap(), Flags::NONE, &mut writer)
-                .unwrap();
+            let at_ns = now_ns.saturating_add_signed((stray * slack_ns as f64) as i64);
+            let poll = Poll { at_ns, slack_ns };
+            let power = Power::from_watts(mean_w.max(0.0)).unwrap();
+            track.reading_within(poll, power, Flags::NONE, &mut writer).unwrap();
             if now_ns > end_ns {
                 break;
             }

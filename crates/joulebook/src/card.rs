@@ -3,11 +3,16 @@
 //! Nothing here waits for the driver: a reader reads atomics and the ring. Locks are held for a
 //! few instructions, and never by the recorder while it is in a driver call.
 
+mod passed_on;
+mod state;
+mod told;
+mod work;
+
 use std::{
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -17,17 +22,27 @@ use joulebook_core::{
     register::{DEFAULT_CEILING, Kind},
     series::Series,
 };
+pub use passed_on::Tally;
+use state::StateLog;
+pub use told::Told;
+pub(crate) use told::{Elsewhere, unknown_device};
+pub(crate) use work::Work;
+use work::WorkLog;
 
 use crate::{
+    books::Shelf,
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{Backend, Device, Process},
+    reader::{AtWork, Backend, Device, Process, Usage},
     signal::Signal,
     tenancy::{Family, Unseen, linux::Processes},
+    wire,
 };
 
 /// Changes of the resident processes that are kept.
 const MOST_CHANGES: usize = 1024;
+/// How often it is looked anew where unchanged residents come from.
+const LOOK_AGAIN_NS: u64 = 10_000_000_000;
 const SECOND: f64 = 1e9;
 /// Averages over which a span is long: what averaging hides at its edges is small.
 const LONG_SPANS: f64 = 3.0;
@@ -40,10 +55,23 @@ pub struct Card {
     pub(crate) series: Arc<Series>,
     /// A gauge's averaging sibling, once it has shown itself, and what it averages over, ns.
     mean: OnceLock<(Arc<Series>, u64)>,
+    /// A slow counter's gauge, once it has shown something.
+    shape: OnceLock<Arc<Series>>,
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
+    /// Who keeps its book.
+    pub(crate) shelf: Shelf,
+    /// It is another host's.
+    pub(crate) elsewhere: Option<Elsewhere>,
     residents: Mutex<VecDeque<Residents>>,
+    work: Mutex<WorkLog>,
+    /// Somebody wants to know how full and how busy it is.
+    pub(crate) usage_wanted: AtomicBool,
+    usage: Mutex<Option<(u64, Usage)>>,
+    /// When it was last looked where the residents come from, ns.
+    looked_ns: AtomicU64,
+    states: Mutex<StateLog>,
 }
 
 /// How the reading goes. Times in ns of the [`crate::clock`].
@@ -57,6 +85,8 @@ pub(crate) struct Health {
     pub rejected: AtomicU64,
     /// The last good poll.
     pub good_ns: AtomicU64,
+    /// How old that may be; 0: three polling gaps and a little.
+    pub patience_ns: AtomicU64,
     /// When the driver was last asked, 0 while it is not being asked.
     pub asking_ns: AtomicU64,
     /// Polls that came so late that one was left out.
@@ -64,6 +94,14 @@ pub(crate) struct Health {
     pub cpu_ns: AtomicU64,
     /// The register's stillness, ns: how long it has shown one value.
     pub still_ns: AtomicU64,
+    /// Time spent in calls that read the register, ns.
+    pub asked_ns: AtomicU64,
+    /// How often the register restarted or was set.
+    pub resets: AtomicU64,
+    /// Publishes behind a stretch that was not seen.
+    pub gaps: AtomicU64,
+    /// The register's last accepted value, in its own units, and 1; 0 before the first.
+    pub raw_and_one: AtomicU64,
     pub fault: Mutex<Option<Fault>>,
 }
 
@@ -95,11 +133,25 @@ impl Card {
             profile,
             series,
             mean: OnceLock::new(),
+            shape: OnceLock::new(),
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
+            shelf: Shelf::default(),
+            elsewhere: None,
             residents: Mutex::default(),
+            work: Mutex::default(),
+            usage_wanted: AtomicBool::new(false),
+            usage: Mutex::default(),
+            looked_ns: AtomicU64::new(0),
+            states: Mutex::default(),
         }
+    }
+
+    /// A card of another host.
+    pub(crate) fn remote(device: Device, series: Arc<Series>, elsewhere: Elsewhere) -> Self {
+        let elsewhere = Some(elsewhere);
+        Self { elsewhere, ..Self::new(device, Profile::default(), series) }
     }
 
     /// The card, and what its register is.
@@ -125,7 +177,8 @@ impl Card {
     pub fn power(&self) -> Option<(Power, u64)> {
         let newest = self.series.newest()?;
         let age_ns = crate::clock::now_ns().saturating_sub(newest.at_ns);
-        let fresh_ns = 3 * (self.period_ns() + self.health.gap_ns.load(Ordering::Relaxed));
+        let fresh_ns = 3 * (self.period_ns() + self.health.gap_ns.load(Ordering::Relaxed))
+            + self.delivery_ns();
         // The first point has no tick behind it.
         (age_ns <= fresh_ns && self.series.pushed() > 1)
             .then(|| (Power::from_microwatts(newest.power_uw), age_ns))
@@ -153,9 +206,10 @@ impl Card {
     }
 
     /// The register's publish period where a probe has found it, else the polling gap.
-    pub(crate) fn period_ns(&self) -> u64 {
+    pub fn period_ns(&self) -> u64 {
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
-        self.probed_period_ns().unwrap_or(gap_ns)
+        let told_ns = || self.told().and_then(|told| told.period_ns);
+        self.probed_period_ns().or_else(told_ns).unwrap_or(gap_ns)
     }
 
     pub(crate) fn probed_period_ns(&self) -> Option<u64> {
@@ -170,6 +224,9 @@ impl Card {
 
     /// What bounds rest on.
     pub fn facts(&self) -> Facts {
+        if let Some(told) = self.told() {
+            return self.facts_told(&told);
+        }
         let device = self.device();
         let gap_ns = self.health.gap_ns.load(Ordering::Relaxed);
         let period_s = self.period_ns() as f64 / SECOND;
@@ -220,6 +277,15 @@ impl Card {
         let _ = self.mean.set((series, over_ns));
     }
 
+    pub(crate) fn set_shape(&self, series: Arc<Series>) {
+        let _ = self.shape.set(series);
+    }
+
+    /// The gauge beside a slow counter.
+    pub(crate) fn shape(&self) -> Option<&Series> {
+        self.shape.get().map(|series| &**series)
+    }
+
     /// A gauge's update period, s; no less than the time between polls, which see no more.
     pub(crate) fn update_s(&self) -> f64 {
         let update_ns = self.health.update_ns.load(Ordering::Relaxed);
@@ -246,18 +312,84 @@ impl Card {
         self.device().scope
     }
 
-    /// Called by the recorder alone.
+    /// Called by the recorder alone: who is there, and where they come from. That is looked up anew
+    /// when they change, and now and then: a server may listen only when its model is loaded.
     pub(crate) fn note_residents(&self, from_ns: u64, seen: Result<Vec<Process>, Unseen>) {
-        if lock(&self.residents).back().is_some_and(|last| *last.seen == seen) {
+        let same = lock(&self.residents).back().is_some_and(|last| *last.seen == seen);
+        let looked_ns = self.looked_ns.load(Ordering::Relaxed);
+        if same && from_ns.saturating_sub(looked_ns) < LOOK_AGAIN_NS {
             return;
         }
+        self.looked_ns.store(from_ns, Ordering::Relaxed);
         let processes = seen.as_ref().map_or(&[][..], Vec::as_slice);
-        let family = Arc::new(Family::look(processes, &Processes::default()));
+        let family = Family::look(processes, &Processes::default());
+        self.note_family(from_ns, seen, family);
+    }
+
+    /// The same, where somebody else has looked where they come from.
+    pub(crate) fn note_family(
+        &self,
+        from_ns: u64,
+        seen: Result<Vec<Process>, Unseen>,
+        family: Family,
+    ) {
         let mut log = lock(&self.residents);
+        if log.back().is_some_and(|last| *last.seen == seen && *last.family == family) {
+            return;
+        }
         if log.len() == MOST_CHANGES {
             log.pop_front();
         }
-        log.push_back(Residents { from_ns, seen: Arc::new(seen), family });
+        log.push_back(Residents { from_ns, seen: Arc::new(seen), family: Arc::new(family) });
+    }
+
+    /// Who is on the card now, as it is told to other hosts; `None` when nobody has looked yet.
+    pub fn residents_now(&self) -> Option<wire::Residents> {
+        let gpu = self.device().index;
+        let log = lock(&self.residents);
+        let now = log.back()?;
+        Some(wire::Residents {
+            gpu,
+            from_ns: now.from_ns,
+            processes: now.seen.as_ref().as_ref().ok().cloned(),
+            error: now.seen.as_ref().as_ref().err().map(|unseen| unseen.word().to_owned()),
+            family: now.family.tell(),
+        })
+    }
+
+    /// Called by the recorder alone, at the end of each look: the card's power state.
+    pub(crate) fn note_state(&self, at_ns: u64, state: Option<u8>) {
+        lock(&self.states).note(at_ns, state);
+    }
+
+    /// The power state at an instant, as far as it was seen.
+    pub(crate) fn power_state(&self, at_ns: u64) -> Option<u8> {
+        lock(&self.states).at(at_ns)
+    }
+
+    /// Whether what was seen at an instant still held at the last look; none as long as no look has
+    /// come after it.
+    pub(crate) fn has_stayed(&self, from_ns: u64, to_ns: u64) -> Option<bool> {
+        let (looked_ns, same) = {
+            let states = lock(&self.states);
+            (states.looked_ns(), states.is_same_since(from_ns))
+        };
+        (looked_ns >= to_ns).then(|| same && self.residents(from_ns, looked_ns).len() == 1)
+    }
+
+    /// Called by the recorder alone: who was at work since the last look, and who is there now.
+    pub(crate) fn note_work(
+        &self,
+        at_ns: u64,
+        told: Result<Vec<AtWork>, Fault>,
+        present: Vec<u32>,
+    ) {
+        lock(&self.work).note(at_ns, told, present);
+    }
+
+    /// Who was at work between two instants, by the looks that were taken.
+    pub(crate) fn work(&self, from_ns: u64, to_ns: u64) -> Work {
+        lock(&self.work).between(from_ns, to_ns)
     }
 
     /// Who was on the card between two instants: the state at the first and each change after it.
@@ -273,7 +405,10 @@ impl Health {
     /// Why no reading is fresh at `now_ns`.
     pub(crate) fn trouble(&self, now_ns: u64) -> Option<Fault> {
         let gap_ns = self.gap_ns.load(Ordering::Relaxed);
-        let stale_ns = 3 * gap_ns + 50_000_000;
+        let stale_ns = match self.patience_ns.load(Ordering::Relaxed) {
+            0 => 3 * gap_ns + 50_000_000,
+            patience_ns => patience_ns,
+        };
         let good_ns = self.good_ns.load(Ordering::Relaxed);
         if good_ns > 0 && now_ns.saturating_sub(good_ns) <= stale_ns {
             return None;
@@ -282,7 +417,9 @@ impl Health {
         if asking_ns > 0 && now_ns.saturating_sub(asking_ns) > stale_ns {
             return Some(Fault::Timeout);
         }
-        Some(lock(&self.fault).unwrap_or(Fault::NotReady))
+        // One that has been read and has not failed is late.
+        let late = if good_ns > 0 { Fault::Timeout } else { Fault::NotReady };
+        Some(lock(&self.fault).unwrap_or(late))
     }
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {

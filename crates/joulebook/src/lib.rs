@@ -14,10 +14,12 @@ pub mod books;
 mod card;
 pub mod clock;
 mod deadline;
+pub mod fork;
 pub mod identity;
 pub mod idle;
 mod meter;
 mod node;
+pub mod nodes;
 pub mod nvml;
 mod occupancy;
 pub mod pace;
@@ -26,6 +28,7 @@ pub mod profile;
 pub mod rapl;
 pub mod reader;
 mod recorder;
+pub mod remote;
 pub mod replay;
 mod signal;
 pub mod smi;
@@ -34,11 +37,13 @@ pub mod tenancy;
 mod window;
 pub mod wire;
 
-pub use card::{Card, Cost};
+pub use card::{Card, Cost, Tally, Told};
 pub use joulebook_core as core;
 pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tenancy};
-pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release};
+pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release, watch};
 pub use node::{Idle, Node};
-pub use reader::{Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value};
-pub use recorder::{Settings, record};
+pub use reader::{
+    AtWork, Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Usage, Value,
+};
+pub use recorder::{Keep, Settings, record};
 pub use window::{Pending, Window};

@@ -1,7 +1,9 @@
-//! What a piece of work runs on: one card or several, what they draw at rest, and whose work is
-//! ours.
+//! What a piece of work runs on: one card or several, here or on another host, what they draw at
+//! rest, and whose work is ours.
 
-use crate::tenancy::{Own, Rules, linux::Processes};
+use std::{path::PathBuf, time::Duration};
+
+use crate::tenancy::{Own, Rules};
 
 /// The cards of a window, and how to judge it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,9 +18,9 @@ pub struct Node {
     /// A part of the name of our own serving process; more than one tree of such processes on a
     /// card, and none can be taken for ours.
     pub serving_match: Option<String>,
-    /// Our own serving process.
+    /// Our own serving process, by its id on the cards' host.
     pub serving_pid: Option<u32>,
-    /// The TCP port our own serving process listens on.
+    /// The TCP port of the cards' host that our own serving process listens on.
     pub serving_port: Option<u16>,
     /// A process that holds less than this is no tenant, MiB.
     pub contention_floor_mib: u64,
@@ -26,6 +28,17 @@ pub struct Node {
     pub contention_ignore: Vec<String>,
     /// The trees of processes that are ours where nothing above names them; empty: this process's.
     pub own_trees: Vec<u32>,
+    /// The cards are this host's: they are read here where that is possible. Else the endpoint reads
+    /// them, whatever this host has.
+    pub is_local: bool,
+    /// The agent on the cards' own host, `http://host:9402`: ours, or a giul-agent.
+    pub power_endpoint: Option<String>,
+    /// The file that holds the agent's token.
+    pub token_file: Option<PathBuf>,
+    /// How long the agent may take to answer.
+    pub timeout: Duration,
+    /// How often an agent without a stream is asked.
+    pub interval: Duration,
 }
 
 /// The idle floor of a node.
@@ -53,6 +66,11 @@ impl Default for Node {
             contention_floor_mib: 512,
             contention_ignore: Vec::new(),
             own_trees: Vec::new(),
+            is_local: true,
+            power_endpoint: None,
+            token_file: None,
+            timeout: Duration::from_secs(2),
+            interval: Duration::from_millis(250),
         }
     }
 }
@@ -63,27 +81,36 @@ impl Node {
         Self { gpus: vec![gpu.into()], ..Self::default() }
     }
 
+    /// That card of the host whose agent answers there (`http://host:9402`).
+    pub fn at(endpoint: impl Into<String>, gpu: impl Into<String>) -> Self {
+        Self { is_local: false, power_endpoint: Some(endpoint.into()), ..Self::of(gpu) }
+    }
+
     /// The same, with the idle floor of its cards together, W.
     #[must_use]
     pub fn idle_watts(self, watts: f64) -> Self {
         Self { idle: Idle::Sum(watts), ..self }
     }
 
-    /// The rules its tenants are judged by. Reads `/proc` where a port is to be looked up.
-    pub(crate) fn rules(&self) -> Rules {
-        let serving = match (self.serving_pid, self.serving_port) {
-            (Some(pid), _) => Some(vec![pid]),
-            // Nobody listens, or it cannot be seen who: then nobody on the card is ours.
-            (None, Some(port)) => Some(Processes::default().listening_on(port).unwrap_or_default()),
-            (None, None) => None,
-        };
+    /// The rules that the tenants of one of its cards are judged by. A card of another host has
+    /// that host's processes, among which this one's tree is not.
+    pub(crate) fn rules(&self, elsewhere: bool) -> Rules {
         let own_trees = if self.own_trees.is_empty() {
             vec![std::process::id()]
         } else {
             self.own_trees.clone()
         };
+        let own = match (self.serving_pid, self.serving_port) {
+            (Some(pid), _) => Own::Serving(vec![pid]),
+            (None, Some(port)) => Own::Listening(port),
+            (None, None) => Own::choose(self.serving_match.as_deref(), None, own_trees),
+        };
+        let own = match own {
+            Own::Trees(_) if elsewhere => Own::Elsewhere,
+            own => own,
+        };
         Rules {
-            own: Own::choose(self.serving_match.as_deref(), serving, own_trees),
+            own,
             contention_floor_mib: self.contention_floor_mib,
             contention_ignore: self.contention_ignore.clone(),
         }

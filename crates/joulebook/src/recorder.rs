@@ -3,8 +3,12 @@
 //! Invariants: only this thread calls the driver; a call that hangs holds up nobody else, and what
 //! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
 //! at the usual pace (slower after many failures in a row). A source that brings its readings by
-//! itself sets the pace, and its readings stand where it says they were taken. The recorder counts what it costs: its
-//! CPU time, its polls, those refused and those left out.
+//! itself sets the pace, and its readings stand where it says they were taken. A counter that
+//! publishes slowly has its gauge read beside it, which never delays a read of the counter. The
+//! recorder counts what it costs: its CPU time, its polls, those refused and those left out.
+
+mod shape;
+mod updates;
 
 use std::{
     fs,
@@ -16,15 +20,21 @@ use std::{
 use joulebook_core::{
     Fault, Flags,
     register::{Kind, Register, Step},
-    series::{CounterTrack, GaugeTrack, Poll, SeriesWriter, plausible_power, series},
+    series::{
+        COARSE_POINTS, CounterTrack, FINE_POINTS, GaugeTrack, Poll, Series, SeriesWriter,
+        plausible_power, series_of,
+    },
 };
+pub(crate) use shape::SLOW_NS;
+use shape::Shape;
+pub(crate) use updates::Updates;
 
 use crate::{
     card::{Card, ceiling},
     clock::{now_ns, suspended_ns},
     pace::Pace,
     profile::Profile,
-    reader::{Reader, Reading, Tenants, Throttle, Value},
+    reader::{Process, Reader, Reading, Tenants, Throttle, Value},
     tenancy::Unseen,
 };
 
@@ -42,6 +52,8 @@ const QUIET_NS: u64 = 10 * MS;
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
 const FROZEN_PERIODS: u64 = 10;
+/// Marks of a publish behind a stretch that was not seen.
+const UNSEEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::HOLE);
 /// The two clocks are not read at one instant; less than this between them is no suspend.
 const SUSPEND_NS: u64 = 100 * MS;
 
@@ -54,17 +66,44 @@ pub struct Settings {
     pub gap_ns: Option<u64>,
 }
 
+/// How far back a card's series reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    /// A day, in 4 MiB: for windows.
+    #[default]
+    Day,
+    /// As long as the publishes themselves are kept, 13 minutes at ten a second, in a quarter of a
+    /// MiB: for whoever only passes them on.
+    Recent,
+}
+
+impl Keep {
+    fn series(self) -> (SeriesWriter, Arc<Series>) {
+        let coarse_points = if self == Self::Day { COARSE_POINTS } else { 2 };
+        series_of(FINE_POINTS, coarse_points)
+    }
+}
+
 /// Starts to read a card.
 pub fn record(
     reader: Box<dyn Reader>,
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
 ) -> Arc<Card> {
+    record_keeping(reader, tenants, settings, Keep::Day)
+}
+
+pub(crate) fn record_keeping(
+    reader: Box<dyn Reader>,
+    tenants: Option<Box<dyn Tenants>>,
+    settings: Settings,
+    keep: Keep,
+) -> Arc<Card> {
     let device = reader.device();
-    let (writer, series) = series();
+    let (writer, series) = keep.series();
     let name = format!("joulebook-{}", device.index);
     let card = Arc::new(Card::new(device, settings.profile, series));
-    let recorder = Recorder::new(&card, reader, tenants, writer, settings.gap_ns);
+    let recorder = Recorder::new(&card, reader, tenants, (writer, keep), settings.gap_ns);
     let spawned = thread::Builder::new().name(name).spawn(move || recorder.run());
     if let Err(error) = spawned {
         tracing::warn!("no thread to read the card: {error}");
@@ -78,8 +117,10 @@ struct Recorder {
     reader: Box<dyn Reader>,
     tenants: Option<Box<dyn Tenants>>,
     writer: SeriesWriter,
+    keep: Keep,
     track: Track,
     pace: Pace,
+    shape: Shape,
     updates: Updates,
     throttle: Throttle,
     failures: u32,
@@ -100,19 +141,12 @@ struct Gauges {
     mean: Option<(GaugeTrack, SeriesWriter)>,
 }
 
-/// The spacing of a gauge's distinct values.
-#[derive(Default)]
-struct Updates {
-    changed_ns: Option<u64>,
-    spacings_ns: Vec<u64>,
-}
-
 impl Recorder {
     fn new(
         card: &Arc<Card>,
         reader: Box<dyn Reader>,
         tenants: Option<Box<dyn Tenants>>,
-        writer: SeriesWriter,
+        (writer, keep): (SeriesWriter, Keep),
         gap_ns: Option<u64>,
     ) -> Self {
         let device = card.device();
@@ -134,13 +168,21 @@ impl Recorder {
                 Track::Gauge(Box::new(Gauges { track: GaugeTrack::new(pace.gap_ns()), mean: None }))
             }
         };
+        let shape = match track {
+            Track::Counter(_) if reader.every_ns().is_none() => {
+                Shape::new(period_ns >= SLOW_NS, now_ns())
+            }
+            _ => Shape::refused(),
+        };
         Self {
             card: Arc::downgrade(card),
             reader,
             tenants,
             writer,
+            keep,
             track,
             pace,
+            shape,
             updates: Updates::default(),
             throttle: Throttle::default(),
             failures: 0,
@@ -157,11 +199,21 @@ impl Recorder {
         }
         let mut due_ns = now_ns();
         loop {
-            let wait_ns = due_ns.saturating_sub(now_ns());
+            let wait_ns = due_ns.min(self.shape.due_ns()).saturating_sub(now_ns());
             if wait_ns > 0 {
                 thread::sleep(Duration::from_nanos(wait_ns));
             }
             let Some(card) = self.card.upgrade() else { return };
+            let early_ns = due_ns.saturating_sub(now_ns());
+            if early_ns >= QUIET_NS {
+                self.sample(&card);
+                continue;
+            }
+            if early_ns > 0 {
+                // Too near to the next read of the counter.
+                self.shape.postpone(due_ns.saturating_add(1));
+                continue;
+            }
             self.poll(&card);
             let now = now_ns();
             let waits = self.reader.every_ns().is_some();
@@ -185,6 +237,18 @@ impl Recorder {
         }
     }
 
+    /// Reads the gauge beside the counter.
+    fn sample(&mut self, card: &Card) {
+        let begin_ns = now_ns();
+        card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
+        let power = self.reader.power();
+        let at_ns = begin_ns.midpoint(now_ns());
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        if let Some(series) = self.shape.reading(at_ns, power, card.device().limit) {
+            card.set_shape(series);
+        }
+    }
+
     fn poll(&mut self, card: &Card) {
         let begin_ns = now_ns();
         card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
@@ -192,6 +256,7 @@ impl Recorder {
         let end_ns = now_ns();
         card.health.asking_ns.store(0, Ordering::Relaxed);
         card.health.polls.fetch_add(1, Ordering::Relaxed);
+        card.health.asked_ns.fetch_add(end_ns.saturating_sub(begin_ns), Ordering::Relaxed);
         let suspended_ns = suspended_ns();
         self.slept |= suspended_ns.saturating_sub(self.suspended_ns) > SUSPEND_NS;
         self.suspended_ns = suspended_ns;
@@ -201,6 +266,15 @@ impl Recorder {
         let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
+            if let (Some(from), Some(to)) = (newest, self.writer.last()) {
+                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
+            }
+            if self.writer.last().is_some_and(|last| last.flags.intersects(UNSEEN)) {
+                card.health.gaps.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        if let (Ok(()), Ok(reading)) = (outcome, reading) {
+            card.note_accepted(reading.value);
         }
         match outcome {
             Ok(()) => {
@@ -235,10 +309,10 @@ impl Recorder {
             self.throttle = throttle;
         }
         let mut marks = card.marks();
-        if self.throttle.power_capped {
+        if self.throttle.power_capped == Some(true) {
             marks |= Flags::POWER_CAPPED;
         }
-        if self.throttle.power_braked {
+        if self.throttle.power_braked == Some(true) {
             marks |= Flags::POWER_BRAKED;
         }
         if self.slept {
@@ -265,6 +339,9 @@ impl Recorder {
                         Ok(())
                     }
                     Step::Restarted { .. } | Step::Set { .. } => {
+                        // What is not known of it stands before the newest point.
+                        card.health.resets.fetch_add(1, Ordering::Relaxed);
+                        card.health.gaps.fetch_add(1, Ordering::Relaxed);
                         tracing::warn!("card {}: its counter was reset", card.device().index);
                         Ok(())
                     }
@@ -284,7 +361,7 @@ impl Recorder {
                 let limit = card.device().limit;
                 if let Some(sibling) = sibling.filter(|mean| plausible_power(mean.power, limit)) {
                     let (track, writer) = gauges.mean.get_or_insert_with(|| {
-                        let (writer, series) = series();
+                        let (writer, series) = self.keep.series();
                         card.set_mean(series, sibling.over_ns);
                         (GaugeTrack::new(self.pace.gap_ns()), writer)
                     });
@@ -307,10 +384,25 @@ impl Recorder {
             // This too asks the driver, and may hang in it.
             card.health.asking_ns.store(now, Ordering::Relaxed);
             let seen = tenants.resident();
-            card.health.asking_ns.store(0, Ordering::Relaxed);
             let hidden_by = tenants.hidden_by();
+            // What is known of each goes with the list: before the first there is nothing to divide.
+            let worked = tenants.at_work();
+            card.health.asking_ns.store(0, Ordering::Relaxed);
+            let pids = |processes: &Vec<Process>| processes.iter().map(|it| it.pid).collect();
+            let present = seen.as_ref().map(pids).unwrap_or_default();
+            card.note_work(now, worked, present);
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
+            if card.usage_wanted.load(Ordering::Relaxed) {
+                card.health.asking_ns.store(now_ns(), Ordering::Relaxed);
+                let usage = tenants.usage();
+                card.health.asking_ns.store(0, Ordering::Relaxed);
+                card.note_usage(now, usage);
+            }
         }
+        card.health.asking_ns.store(now, Ordering::Relaxed);
+        let state = self.reader.power_state();
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.note_state(now, state);
         if self.failures == 0 {
             let device = self.reader.device();
             if device != *card.device() {
@@ -346,43 +438,8 @@ impl Recorder {
     }
 }
 
-impl Updates {
-    /// The value changed: how closely changes follow each other, once there are a few. A sensor shows
-    /// no change while power stands still, so long spacings say nothing of its period and the lower
-    /// quartile stands for it.
-    fn changed(&mut self, at_ns: u64) -> Option<u64> {
-        const KEPT: usize = 64;
-        let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
-        if self.spacings_ns.len() == KEPT {
-            self.spacings_ns.remove(0);
-        }
-        self.spacings_ns.push(since_ns);
-        let mut sorted = self.spacings_ns.clone();
-        sorted.sort_unstable();
-        (sorted.len() >= 3).then(|| sorted.get(sorted.len() / 4).copied()).flatten()
-    }
-}
-
 /// CPU time of this thread, from the scheduler's own count.
 pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_power_that_stands_still_is_no_slow_sensor() {
-        let mut updates = Updates::default();
-        // Two windows a minute apart: each edge shows as two values, one period apart.
-        let changes_ms = [0, 100, 1_000, 1_100, 60_000, 60_100, 61_000, 61_100];
-        let found: Vec<_> = changes_ms.iter().map(|at_ms| updates.changed(at_ms * MS)).collect();
-        assert_eq!(found[..3], [None; 3]);
-        assert_eq!(found.last(), Some(&Some(100 * MS)));
-        let mut slow = Updates::default();
-        let last = (0..8).map(|second| slow.changed(second * 1_000 * MS)).last();
-        assert_eq!(last, Some(Some(1_000 * MS)), "one that is slow stays slow");
-    }
 }

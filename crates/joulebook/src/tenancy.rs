@@ -9,12 +9,14 @@
 
 mod family;
 pub mod linux;
+mod sides;
 
 use std::collections::BTreeSet;
 
 use joulebook_core::Fault;
 
 pub(crate) use family::Family;
+pub(crate) use sides::Sides;
 
 use crate::reader::Process;
 
@@ -37,9 +39,12 @@ pub enum Own {
     Trees(Vec<u32>),
     /// The one tree of processes whose name contains this.
     Matching(String),
-    /// What descends from these processes: those that serve the node, by id or by the port they
-    /// listen on.
+    /// What descends from these processes, which serve the node.
     Serving(Vec<u32>),
+    /// What descends from the process that listens on this TCP port of the card's host.
+    Listening(u16),
+    /// The work is another host's, and the node has not said which of its processes do it.
+    Elsewhere,
 }
 
 /// Where a process comes from.
@@ -52,6 +57,25 @@ pub trait Ancestry {
         let _ = pid;
         None
     }
+
+    /// The TCP ports it listens on; `None` where that cannot be seen, which is not the same as none.
+    fn ports(&self, pid: u32) -> Option<Vec<u16>> {
+        let _ = pid;
+        None
+    }
+
+    /// False where it was not looked what started it.
+    fn is_known(&self, pid: u32) -> bool {
+        let _ = pid;
+        true
+    }
+}
+
+/// Whose a process is.
+enum Whose {
+    Ours,
+    Others,
+    Unseen,
 }
 
 /// Who was on the card.
@@ -110,7 +134,25 @@ impl Own {
     }
 
     const fn is_named(&self) -> bool {
-        matches!(self, Self::Matching(_) | Self::Serving(_))
+        matches!(self, Self::Matching(_) | Self::Serving(_) | Self::Listening(_))
+    }
+
+    /// Why it cannot be told whose a process is.
+    fn unseen(&self) -> String {
+        match self {
+            Self::Listening(port) => format!(
+                "permission: which process listens on port {port} cannot be seen from where the \
+                 card is read (another user's, or another container's)"
+            ),
+            Self::Elsewhere => {
+                "the node does not say which of its host's processes are ours: give \
+                                serving_match, serving_pid or serving_port"
+                    .to_owned()
+            }
+            Self::Trees(_) | Self::Serving(_) | Self::Matching(_) => {
+                "what started a process on the card cannot be seen".to_owned()
+            }
+        }
     }
 }
 
@@ -150,12 +192,18 @@ pub fn decide(
     };
     let candidates: Vec<&Process> =
         resident.iter().filter(|process| rules.is_candidate(process)).collect();
-    let is_ours = |process: &Process| match &rules.own {
-        Own::Trees(roots) | Own::Serving(roots) => descends(process.pid, roots, ancestry),
-        Own::Matching(text) => contains(&process.name, text),
-    };
-    let (ours, mut others): (Vec<_>, Vec<_>) =
-        candidates.into_iter().partition(|process| is_ours(process));
+    let (mut ours, mut others, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    for process in candidates {
+        match rules.own.whose(process, ancestry) {
+            Whose::Ours => ours.push(process),
+            Whose::Others => others.push(process),
+            Whose::Unseen => unseen.push(process),
+        }
+    }
+    if matches!(rules.own, Own::Listening(_)) && !ours.is_empty() {
+        // One process listens, and it was found: whatever else is unseen does not descend from it.
+        others.append(&mut unseen);
+    }
     if let Own::Matching(text) = &rules.own {
         let pids: BTreeSet<u32> = ours.iter().map(|process| process.pid).collect();
         let roots: BTreeSet<u32> =
@@ -165,7 +213,11 @@ pub fn decide(
         }
     }
     if others.is_empty() {
-        return Verdict { tenancy: Tenancy::Alone, contended: false };
+        let tenancy = match unseen.as_slice() {
+            [] => Tenancy::Alone,
+            _ => Tenancy::Unknown(rules.own.unseen()),
+        };
+        return Verdict { tenancy, contended: false };
     }
     let mut names: Vec<String> = others.into_iter().map(witness).collect();
     names.sort();
@@ -194,6 +246,14 @@ impl Rules {
 }
 
 impl Unseen {
+    /// One word: what hides them where that is known, else the failure.
+    pub const fn word(self) -> &'static str {
+        match self.hidden_by {
+            Some(word) => word,
+            None => self.fault.word(),
+        }
+    }
+
     fn reason(self) -> String {
         match self.hidden_by {
             Some("pid_namespace") => {
@@ -216,10 +276,40 @@ fn contains(name: &str, part: &str) -> bool {
 /// No tree is deeper; a tree that seems to be was read while it changed.
 const DEEPEST: usize = 64;
 
-fn descends(pid: u32, roots: &[u32], ancestry: &impl Ancestry) -> bool {
-    std::iter::successors(Some(pid), |pid| ancestry.parent(*pid))
+impl Own {
+    fn whose(&self, process: &Process, ancestry: &impl Ancestry) -> Whose {
+        match self {
+            Self::Trees(roots) | Self::Serving(roots) => {
+                if lineage(process.pid, ancestry).any(|pid| roots.contains(&pid)) {
+                    Whose::Ours
+                } else if ancestry.is_known(process.pid) {
+                    Whose::Others
+                } else {
+                    Whose::Unseen
+                }
+            }
+            Self::Matching(text) if contains(&process.name, text) => Whose::Ours,
+            Self::Matching(_) => Whose::Others,
+            Self::Listening(port) => {
+                let ports: Vec<_> =
+                    lineage(process.pid, ancestry).map(|pid| ancestry.ports(pid)).collect();
+                if ports.iter().flatten().any(|ports| ports.contains(port)) {
+                    Whose::Ours
+                } else if ports.iter().all(Option::is_some) {
+                    Whose::Others
+                } else {
+                    Whose::Unseen
+                }
+            }
+            Self::Elsewhere => Whose::Unseen,
+        }
+    }
+}
+
+/// A process and its ancestors.
+fn lineage(pid: u32, ancestry: &impl Ancestry) -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(pid), |pid| ancestry.parent(*pid).filter(|pid| *pid > 0))
         .take(DEEPEST)
-        .any(|pid| roots.contains(&pid))
 }
 
 /// The top of the tree of the server that a process belongs to: up through those of its ancestors

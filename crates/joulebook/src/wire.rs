@@ -4,7 +4,9 @@
 //!
 //! `GET /v1/cards` answers a [`Cards`], `GET /v1/cards/{n}/energy` an [`EnergyNow`], `GET /v1/clock`
 //! a [`ClockNow`]. `GET /v1/cards/stream` is server-sent events whose `event:` is one of
-//! [`event`] and whose `data:` is the JSON of the type named there. All instants are ns of the
+//! [`event`] and whose `data:` is the JSON of the type named there. A reader that comes back asks for
+//! `/v1/cards/stream?boot_id=ID&since_ns=T`: while the agent is still that one, it is sent the
+//! publishes after T that the agent still has (some thirteen minutes), the newest one at least. All instants are ns of the
 //! agent's own monotonic clock, which has no meaning without its `boot_id`.
 
 use serde::{Deserialize, Serialize};
@@ -17,15 +19,19 @@ pub mod event {
     pub const HELLO: &str = "hello";
     /// A card as it is described now, at the beginning and when that changes: a [`super::CardSeen`].
     pub const CARD: &str = "card";
-    /// A publish of a card (not a poll): an [`super::EnergyNow`].
+    /// A publish of a card (not a poll), the newest one at the beginning: an [`super::EnergyNow`].
     pub const ENERGY: &str = "energy";
-    /// A card that cannot be read, once when it begins: a [`super::Hole`].
+    /// A card that cannot be read, once when it begins: a [`super::Hole`]. It ends with the card's
+    /// next publish.
     pub const HOLE: &str = "hole";
     /// Who is on a card, at the beginning and when it changes: a [`super::Residents`].
     pub const TENANCY: &str = "tenancy";
     /// Nothing new for a second: a [`super::ClockNow`], so that a silent connection is told from a
     /// dead one.
     pub const CLOCK: &str = "clock";
+    /// Publishes were left out, since the reader was slower than the agent's memory is long: a
+    /// [`super::Skipped`]. The energy of the next one spans them.
+    pub const SKIPPED: &str = "skipped";
 }
 
 /// Who speaks.
@@ -91,6 +97,10 @@ pub struct CardSeen {
     pub limit_watts: Option<f64>,
     /// The idle floor, W; null where none was measured or declared.
     pub idle_watts: Option<f64>,
+    /// The least the card draws, W: its floor without a model less what that strays, as bounds take
+    /// it; null where it was never measured.
+    #[serde(default)]
+    pub deepest_watts: Option<f64>,
     /// How the floor was got: `declared`, or `measured` with when, how long and in what state.
     pub idle_from: Option<String>,
     /// The card can be read now.
@@ -133,6 +143,15 @@ pub struct ClockNow {
     pub now_ns: u64,
 }
 
+/// Publishes of a card that were left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// The driver's index.
+    pub gpu: u32,
+    /// How many.
+    pub publishes: u64,
+}
+
 /// A card that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hole {
@@ -155,4 +174,22 @@ pub struct Residents {
     pub processes: Option<Vec<Process>>,
     /// Why they cannot be listed, in one word.
     pub error: Option<String>,
+    /// Those processes and their ancestors, as the agent's host shows them: what `serving_pid`,
+    /// `serving_port` and `serving_match` are judged by. Empty where the agent does not say.
+    #[serde(default)]
+    pub family: Vec<Kin>,
+}
+
+/// A process on a card, or an ancestor of one. Its id is the one of the agent's host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kin {
+    /// Process id.
+    pub pid: u32,
+    /// The process that started it; null where that cannot be seen.
+    pub parent: Option<u32>,
+    /// Its program, and an interpreter's script or module; no further arguments, since they hold
+    /// keys. Null where it cannot be seen.
+    pub name: Option<String>,
+    /// The TCP ports it listens on; null where that cannot be seen, which is not the same as none.
+    pub ports: Option<Vec<u16>>,
 }

@@ -9,5 +9,8 @@ mod bench;
 mod books {
     mod faults;
     mod flight;
+    mod floors;
     mod live;
+    mod slow;
+    mod tenants;
 }

@@ -8,7 +8,7 @@
 //! `--pid` and `--for` watch instead of starting: until the process ends, the span is over, or a
 //! signal ends the window.
 
-mod child;
+pub(super) mod child;
 mod peak;
 mod result;
 mod watch;
@@ -127,7 +127,7 @@ fn measured(arguments: &Arguments, context: &Context) -> anyhow::Result<u8> {
     let code = what.code();
     if trouble.is_some() && meter.cards().is_empty() && arguments.command.is_empty() {
         let why = trouble.unwrap_or_default();
-        anyhow::bail!("there was nothing to measure with: {}", result::one_line(&why));
+        anyhow::bail!("there was nothing to measure with: {}", crate::words::one_line(&why));
     }
     let outcome = Outcome {
         measured: pending.settle(SETTLE),

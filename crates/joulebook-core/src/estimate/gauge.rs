@@ -17,6 +17,9 @@
 //! Taken for granted: publishes come evenly, W is a whole number of them, and readings show each of
 //! them about equally long. A load that kept step with the sensor over many periods could hide more.
 //!
+//! Where the readings' own stamps may be off (they came over a network), each moves its knot of the
+//! trapezoid: by at most its uncertainty times half the power's step, on either side.
+//!
 //! What no reading saw (a sensor that averages over less than its update period, readings further
 //! apart than it averages): there power may have been anywhere, so each unseen stretch counts with
 //! the further of the two from the line that was drawn through it.
@@ -103,7 +106,7 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, edges: Edges) -> Esti
         None => averaging_s,
     };
     let edges_s = smeared_s + update_s + facts.lag_uncertainty_s;
-    let bound_j = edges_s * facts.swing_w() + unseen_j;
+    let bound_j = edges_s * facts.swing_w() + unseen_j + misplaced_j(points, open_ns, close_ns);
     let estimate = Estimate {
         bridged_j,
         ..facts.estimate(Rule::Gauge, gross_j, bound_j, span, samples, flags)
@@ -141,6 +144,25 @@ impl Unseen<'_> {
     fn range_j(&self, line_w: f64, length_s: f64) -> f64 {
         (self.facts.ceiling_w - line_w).max(line_w - self.facts.deepest_w).max(0.0) * length_s
     }
+}
+
+/// What the readings' stamps leave open, J: of every line that may reach into the window.
+fn misplaced_j(points: &[Point], open_ns: u64, close_ns: u64) -> f64 {
+    let reaches = |from: &Point, to: &Point| {
+        to.at_ns.saturating_add(to.uncertainty_ns.into()) > open_ns
+            && from.at_ns.saturating_sub(from.uncertainty_ns.into()) < close_ns
+    };
+    let open_j = |pair: &[Point]| match pair {
+        [from, to] if reaches(from, to) => {
+            (uncertainty_s(from) + uncertainty_s(to)) / 2.0 * (watts(to) - watts(from)).abs()
+        }
+        _ => 0.0,
+    };
+    points.windows(2).map(open_j).sum()
+}
+
+fn uncertainty_s(point: &Point) -> f64 {
+    f64::from(point.uncertainty_ns) / 1e9
 }
 
 fn watts(point: &Point) -> f64 {
@@ -181,4 +203,57 @@ fn updates(points: &[Point], open_ns: u64, close_ns: u64, update_s: f64) -> u64 
         looked_ns = Some(point.at_ns);
     }
     updates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Readings each 100 ms, two high and two low in turn, stamped late by so much where they rise
+    /// and early where they fall.
+    fn stamped(late_ns: u64, uncertainty_ns: u32) -> Estimate {
+        let mut energy_j = 0.0;
+        let mut last: Option<(u64, f64)> = None;
+        let point = |number: u64| {
+            let watts = if (number / 2).is_multiple_of(2) { 0.0 } else { 700.0 };
+            let rises = number % 4 == 1 || number % 4 == 2;
+            let at_ns = number * 100 * MS;
+            let at_ns = if rises { at_ns + late_ns } else { at_ns - late_ns };
+            if let Some((last_ns, last_w)) = last {
+                energy_j += seconds(last_ns, at_ns) * (watts + last_w) / 2.0;
+            }
+            last = Some((at_ns, watts));
+            Point {
+                at_ns,
+                energy_uj: (energy_j * 1e6) as u64,
+                power_uw: (watts * 1e6) as u64,
+                uncertainty_ns,
+                flags: Flags::NONE,
+            }
+        };
+        let points: Vec<Point> = (10..130).map(point).collect();
+        let facts = Facts {
+            ceiling_w: 770.0,
+            deepest_w: 70.0,
+            poll_gap_s: 0.1,
+            period_s: 0.1,
+            lag_s: 0.0,
+            lag_uncertainty_s: 0.0,
+            quantum_j: 0.0,
+            averaging_s: Some(0.1),
+        };
+        let span = Span { open_ns: 2_000 * MS, close_ns: 12_000 * MS };
+        gauge(&Curve::new(&points, &facts), span, 0.1, Edges::Plain).unwrap()
+    }
+
+    #[test]
+    fn what_stamps_leave_open_is_in_the_bound() {
+        let exact = stamped(0, 0);
+        let off = stamped(10 * MS, 10_000_000);
+        let error_j = (off.gross_j - exact.gross_j).abs();
+        assert!(error_j > exact.bound_j, "{error_j} J would be outside of {exact:?}");
+        assert!(error_j <= off.bound_j, "{error_j} J: {off:?}");
+    }
 }

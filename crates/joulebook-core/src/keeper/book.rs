@@ -346,6 +346,11 @@ impl Book {
         self.records.iter().map(|record| record.seats.all.len()).sum::<usize>() == self.seats
     }
 
+    /// Who may be present in the next tick.
+    pub fn active(&self) -> &[Place] {
+        &self.active
+    }
+
     /// Who is there now, and what is kept: for the trial balance.
     pub fn sizes(&self) -> (usize, usize) {
         (self.active.len(), self.records.len().saturating_add(self.published.len()))

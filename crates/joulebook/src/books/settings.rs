@@ -72,6 +72,19 @@ pub enum BooksError {
     /// The system gives no more threads.
     #[error("no thread to keep the books: {0}")]
     NoThread(io::Error),
+    /// One of the cards has books already.
+    #[error(
+        "card {index} ({name}, {uuid}) has books in this process already, and one card has one book: \
+         clone those, or close them first"
+    )]
+    Kept {
+        /// The driver's index.
+        index: u32,
+        /// The card's name.
+        name: String,
+        /// Its UUID.
+        uuid: String,
+    },
 }
 
 /// What is said of a request when it comes.

@@ -1,8 +1,9 @@
 //! Which reader a card is read by, and one recorder a card however many meters ask.
 //!
-//! In this order: the driver library's energy counter, its power gauge, the program `nvidia-smi`. The
-//! program is asked only where the library cannot read the cards asked for; where neither can, both
-//! reasons are told, and the word is the library's.
+//! In this order: the driver library's energy counter, its power gauge, the program `nvidia-smi`, the
+//! agent at the node's endpoint. The program is asked only where the library cannot read the cards
+//! asked for, the agent where neither can; where nothing can, the reasons are told, and the word is
+//! the library's. Cards that are not this host's are the agent's alone.
 
 use std::{
     collections::BTreeMap,
@@ -20,24 +21,52 @@ use crate::{
     nvml::{CardInfo, Driver, Inventory, NvmlCounter, NvmlGauge, NvmlTenants, PowerField, cards},
     profile::{Profile, Profiles, Trust},
     reader::Reader,
-    recorder::{Settings, record},
+    recorder::{Keep, Settings, record_keeping},
+    remote,
     smi::{Feed, Program, SmiCard, SmiCardInfo, SmiError, SmiTenants},
     sources,
 };
 
 /// The cards being read in this process, by UUID.
-static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
+pub(crate) static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
-pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+/// One card, read to be passed on: as a meter would read it, with no day behind it. Where a meter of
+/// this process reads it already, that one's recorder serves.
+pub fn watch(gpu: &str, profiles: Option<&Profiles>, keep: Keep) -> Result<Arc<Card>, MeterError> {
+    let meter = meter(&Node::of(gpu), profiles, keep)?;
+    meter.inner.cards.first().cloned().ok_or(MeterError::NoneAsked)
+}
+
+pub(super) fn meter(
+    node: &Node,
+    profiles: Option<&Profiles>,
+    keep: Keep,
+) -> Result<Meter, MeterError> {
     check_idle(node)?;
     if node.gpus.is_empty() {
         return Err(MeterError::NoneAsked);
     }
-    by_library(node, profiles).or_else(|nvml| {
+    if !node.is_local {
+        return by_agent(node);
+    }
+    here(node, profiles, keep).or_else(|error| {
+        if node.power_endpoint.is_none() || !error.is_of_this_host() {
+            return Err(error);
+        }
+        tracing::warn!(
+            "the cards are read through the node's agent, since this host cannot: {error}"
+        );
+        by_agent(node)
+    })
+}
+
+/// On this host: through the driver's library, else through the program.
+fn here(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Meter, MeterError> {
+    by_library(node, profiles, keep).or_else(|nvml| {
         if !nvml.is_of_the_reader() {
             return Err(nvml);
         }
-        let meter = by_program(node, profiles)
+        let meter = by_program(node, profiles, keep)
             .map_err(|smi| MeterError::Unreadable { nvml: Box::new(nvml), smi: Box::new(smi) })?;
         tracing::warn!("the cards are read through nvidia-smi, since the driver library cannot");
         Ok(meter)
@@ -45,7 +74,7 @@ pub(super) fn meter(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, M
 }
 
 /// Through the driver's library: each card's counter, else its power gauge.
-fn by_library(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+fn by_library(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Meter, MeterError> {
     let driver = Driver::shared();
     let inventory = cards(&driver)?;
     if inventory.cards.is_empty() {
@@ -57,13 +86,13 @@ fn by_library(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterEr
         .uuids
         .iter()
         .filter_map(|uuid| inventory.cards.iter().find(|card| card.uuid == *uuid))
-        .map(|card| recorded(&driver, card, profiles))
+        .map(|card| recorded(&driver, card, profiles, keep))
         .collect::<Result<_, _>>()?;
     Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
 }
 
 /// Through the program `nvidia-smi`.
-fn by_program(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterError> {
+fn by_program(node: &Node, profiles: Option<&Profiles>, keep: Keep) -> Result<Meter, MeterError> {
     let program = Program::default();
     let missing = |error: io::Error| SmiError::Missing {
         program: program.path().display().to_string(),
@@ -76,9 +105,17 @@ fn by_program(node: &Node, profiles: Option<&Profiles>) -> Result<Meter, MeterEr
         .uuids
         .iter()
         .filter_map(|uuid| inventory.iter().find(|card| card.uuid == *uuid))
-        .map(|card| recorded_by_program(&feed, card, profiles))
+        .map(|card| recorded_by_program(&feed, card, profiles, keep))
         .collect::<Result<_, _>>()?;
     Ok(Meter::assemble(node, cards, None, chosen.slice, chosen.warnings))
+}
+
+/// Through the agent on the cards' own host. Asks nobody: what cannot be read there, its windows say.
+fn by_agent(node: &Node) -> Result<Meter, MeterError> {
+    if node.power_endpoint.as_deref().is_none_or(|endpoint| endpoint.trim().is_empty()) {
+        return Err(MeterError::NoEndpoint);
+    }
+    Ok(Meter::assemble(node, remote::cards_of(node)?, None, false, Vec::new()))
 }
 
 /// The cards a node means.
@@ -114,6 +151,7 @@ impl Chosen {
 /// keep theirs.
 pub fn release() {
     READ.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    remote::release();
 }
 
 fn check_idle(node: &Node) -> Result<(), MeterError> {
@@ -138,6 +176,7 @@ fn recorded(
     driver: &Arc<Driver>,
     info: &CardInfo,
     profiles: Option<&Profiles>,
+    keep: Keep,
 ) -> Result<Arc<Card>, MeterError> {
     let known = |read: &BTreeMap<String, Weak<Card>>| read.get(&info.uuid).and_then(Weak::upgrade);
     let lock = || READ.lock().unwrap_or_else(PoisonError::into_inner);
@@ -155,7 +194,8 @@ fn recorded(
     if let Some(card) = known(&read) {
         return Ok(card);
     }
-    let card = record(reader, Some(tenants), Settings { profile, gap_ns: None });
+    let settings = Settings { profile, gap_ns: None };
+    let card = record_keeping(reader, Some(tenants), settings, keep);
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)
 }
@@ -165,6 +205,7 @@ fn recorded_by_program(
     feed: &Arc<Feed>,
     info: &SmiCardInfo,
     profiles: Option<&Profiles>,
+    keep: Keep,
 ) -> Result<Arc<Card>, MeterError> {
     let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(card) = read.get(&info.uuid).and_then(Weak::upgrade) {
@@ -176,7 +217,8 @@ fn recorded_by_program(
     }
     let profile = profile(&info.uuid, &info.name, info.driver.as_ref(), info.index, profiles);
     let tenants = Box::new(SmiTenants::open(feed, info));
-    let card = record(Box::new(reader), Some(tenants), Settings { profile, gap_ns: None });
+    let settings = Settings { profile, gap_ns: None };
+    let card = record_keeping(Box::new(reader), Some(tenants), settings, keep);
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)
 }

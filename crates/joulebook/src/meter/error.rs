@@ -2,7 +2,7 @@
 
 use joulebook_core::Fault;
 
-use crate::{identity::IdentityError, nvml::LoadError, smi::SmiError};
+use crate::{identity::IdentityError, nvml::LoadError, remote::RemoteError, smi::SmiError};
 
 /// Why a node has no meter. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,14 @@ pub enum MeterError {
     /// The program cannot read the cards.
     #[error(transparent)]
     Smi(#[from] SmiError),
+    /// The cards are another host's, and no agent there can be asked.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// The cards are another host's, and the node does not say where.
+    #[error(
+        "the node's cards are another host's, and it names no agent there: give power_endpoint"
+    )]
+    NoEndpoint,
     /// A declared idle floor that is no power, or not one for each card.
     #[error("idle floor: {0}")]
     Idle(String),
@@ -52,15 +60,21 @@ impl MeterError {
         matches!(self, Self::Driver(_) | Self::NoCards(_) | Self::NotSupported { .. })
     }
 
+    /// The same, where the program was asked too.
+    pub(super) const fn is_of_this_host(&self) -> bool {
+        self.is_of_the_reader() || matches!(self, Self::Unreadable { .. } | Self::Smi(_))
+    }
+
     /// The word for it.
     pub fn fault(&self) -> Fault {
         match self {
             Self::Driver(error) => error.fault(),
             Self::Identity(error) => error.fault(),
             Self::Smi(error) => error.fault(),
+            Self::Remote(error) => error.fault(),
             // The library is the better reader, so its word stands.
             Self::Unreadable { nvml, .. } => nvml.fault(),
-            Self::NoCards(_) | Self::NoneAsked | Self::Idle(_) => Fault::Absent,
+            Self::NoCards(_) | Self::NoneAsked | Self::NoEndpoint | Self::Idle(_) => Fault::Absent,
             Self::NotSupported { .. } => Fault::NotSupported,
         }
     }

@@ -22,6 +22,12 @@ pub(crate) fn process_name(driver: Option<String>, pid: u32) -> String {
         .unwrap_or_else(|| format!("process {pid} of unknown name"))
 }
 
+/// The program of a command line, and the script or module where it is an interpreter's.
+pub(crate) fn program_of(command: &str) -> String {
+    let arguments: Vec<String> = command.split_whitespace().map(str::to_owned).collect();
+    compose(None, &arguments, None).unwrap_or_default()
+}
+
 /// The driver writes a dash or a remark in brackets where it has no name.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name != "-" && !name.starts_with('[')
@@ -127,6 +133,14 @@ mod tests {
             "/usr/bin/python3 /usr/local/bin/vllm"
         );
         assert_eq!(name(None, &["python3", "-c", "import x"], python).as_deref(), python);
+    }
+
+    #[test]
+    fn what_other_hosts_are_told_holds_no_key() {
+        let told = program_of("/usr/bin/python3 -m vllm.entrypoints --api-key secret");
+        assert_eq!(told, "/usr/bin/python3 -m vllm.entrypoints");
+        assert_eq!(program_of("bash -c curl secret"), "bash");
+        assert_eq!(program_of(""), "");
     }
 
     #[test]

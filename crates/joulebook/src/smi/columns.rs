@@ -15,6 +15,7 @@ const COLUMNS: &[&[&str]] = &[
     &["compute_cap"],
     &["mig.mode.current"],
     &["memory.used"],
+    &["memory.total"],
     &["utilization.gpu"],
     &["power.limit", "enforced.power.limit"],
     &["power.draw.instant"],

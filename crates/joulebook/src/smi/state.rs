@@ -52,6 +52,7 @@ pub(super) struct Shown {
     pub draw: Option<Result<Power, Fault>>,
     pub throttle: Option<Throttle>,
     pub used_mib: Option<u64>,
+    pub total_mib: Option<u64>,
     pub utilization_pct: Option<u32>,
 }
 
@@ -176,6 +177,7 @@ impl Shared {
             draw: row.draw,
             throttle: row.throttle(),
             used_mib: row.used_mib,
+            total_mib: row.total_mib,
             utilization_pct: row.utilization_pct,
         });
         lane.count += 1;
@@ -326,7 +328,7 @@ fn described(row: &Row) -> Option<SmiCardInfo> {
 /// Where the driver is too old to say the card's compute capability: all cards but those of names
 /// older than Ampere, and the GA100's, are taken to average over a second. That refuses windows
 /// rather than reads them wrong.
-fn averages_by_name(name: &str) -> bool {
+pub(crate) fn averages_by_name(name: &str) -> bool {
     const INSTANT: [&str; 17] = [
         "A100",
         "A800",

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     nvml::{PidNamespace, Seen, process_name},
-    reader::{Process, Tenants},
+    reader::{Process, Tenants, Usage},
 };
 
 /// How long the first list is waited for.
@@ -89,6 +89,15 @@ impl Tenants for SmiTenants {
         self.hidden.then_some(match self.namespace {
             PidNamespace::Container => "pid_namespace",
             PidNamespace::Host => "unlisted",
+        })
+    }
+
+    fn usage(&mut self) -> Usage {
+        let newest = self.feed.shared.newest(&self.card.uuid).and_then(|(_, row, _)| row);
+        newest.map_or_else(Usage::default, |row| Usage {
+            used_mib: row.used_mib,
+            total_mib: row.total_mib,
+            utilization_pct: row.utilization_pct,
         })
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Ancestry, DEEPEST};
-use crate::reader::Process;
+use crate::{nvml, reader::Process, wire};
 
 /// The ancestors of some processes, as they were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub(crate) struct Family {
 struct Kin {
     parent: Option<u32>,
     name: Option<String>,
+    ports: Option<Vec<u16>>,
 }
 
 impl Family {
@@ -29,11 +30,31 @@ impl Family {
                     break;
                 };
                 let parent = ancestry.parent(pid);
-                kin.insert(pid, Kin { parent, name: ancestry.name(pid) });
+                let (name, ports) = (ancestry.name(pid), ancestry.ports(pid));
+                kin.insert(pid, Kin { parent, name, ports });
                 next = parent;
             }
         }
         Self { kin }
+    }
+
+    /// As another host has seen it.
+    pub(crate) fn told(kin: Vec<wire::Kin>) -> Self {
+        let each = |kin: wire::Kin| {
+            (kin.pid, Kin { parent: kin.parent, name: kin.name, ports: kin.ports })
+        };
+        Self { kin: kin.into_iter().map(each).collect() }
+    }
+
+    /// To be told to another host.
+    pub(crate) fn tell(&self) -> Vec<wire::Kin> {
+        let each = |(pid, kin): (&u32, &Kin)| wire::Kin {
+            pid: *pid,
+            parent: kin.parent,
+            name: kin.name.as_deref().map(nvml::program_of),
+            ports: kin.ports.clone(),
+        };
+        self.kin.iter().map(each).collect()
     }
 }
 
@@ -44,6 +65,14 @@ impl Ancestry for Family {
 
     fn name(&self, pid: u32) -> Option<String> {
         self.kin.get(&pid)?.name.clone()
+    }
+
+    fn ports(&self, pid: u32) -> Option<Vec<u16>> {
+        self.kin.get(&pid)?.ports.clone()
+    }
+
+    fn is_known(&self, pid: u32) -> bool {
+        self.kin.contains_key(&pid)
     }
 }
 

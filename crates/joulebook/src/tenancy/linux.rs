@@ -9,8 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use joulebook_core::Fault;
-
 use super::Ancestry;
 
 /// The processes under `/proc`.
@@ -31,54 +29,42 @@ impl Processes {
         Self { root: root.into() }
     }
 
-    /// The processes that listen on a TCP port of this network namespace. `Absent`: nobody does;
-    /// `Permission`: somebody does, and it cannot be seen who.
-    pub fn listening_on(&self, port: u16) -> Result<Vec<u32>, Fault> {
-        let mut sockets: BTreeSet<String> = BTreeSet::new();
+    /// The TCP ports that a process listens on. `None` where that cannot be seen: another user's
+    /// process, or one in a network namespace (a container) whose ports are not this host's.
+    pub fn listens_on(&self, pid: u32) -> Option<Vec<u16>> {
+        let namespace = |of: PathBuf| fs::read_link(of.join("ns/net")).ok();
+        if namespace(self.of(pid)) != namespace(self.root.join("self")) {
+            return None;
+        }
+        let files = fs::read_dir(self.of(pid).join("fd")).ok()?;
+        let sockets: BTreeSet<PathBuf> =
+            files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).collect();
+        let mut ports = BTreeSet::new();
         for name in ["tcp", "tcp6"] {
             let table = fs::read_to_string(self.root.join("net").join(name)).unwrap_or_default();
-            let inodes = table.lines().filter_map(|line| listener(line, port));
-            sockets.extend(inodes.map(|inode| format!("socket:[{inode}]")));
+            let held = |(_, inode): &(u16, &str)| {
+                sockets.contains(Path::new(&format!("socket:[{inode}]")))
+            };
+            ports.extend(table.lines().filter_map(listener).filter(held).map(|(port, _)| port));
         }
-        if sockets.is_empty() {
-            return Err(Fault::Absent);
-        }
-        let holders: Vec<u32> = self.pids().filter(|pid| self.holds_any(*pid, &sockets)).collect();
-        if holders.is_empty() { Err(Fault::Permission) } else { Ok(holders) }
+        Some(ports.into_iter().collect())
     }
 
     fn of(&self, pid: u32) -> PathBuf {
         self.root.join(pid.to_string())
     }
-
-    fn pids(&self) -> impl Iterator<Item = u32> {
-        fs::read_dir(&self.root)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-    }
-
-    fn holds_any(&self, pid: u32, sockets: &BTreeSet<String>) -> bool {
-        let Ok(files) = fs::read_dir(self.of(pid).join("fd")) else { return false };
-        files
-            .flatten()
-            .any(|file| fs::read_link(file.path()).is_ok_and(|target| is_one_of(&target, sockets)))
-    }
 }
 
-fn is_one_of(target: &Path, sockets: &BTreeSet<String>) -> bool {
-    target.to_str().is_some_and(|target| sockets.contains(target))
-}
-
-/// The inode of a line of the table of sockets, where it listens on the port.
-fn listener(line: &str, port: u16) -> Option<&str> {
+/// The port of a line of the table of sockets, where it listens, and the socket's inode.
+fn listener(line: &str) -> Option<(u16, &str)> {
     const LISTEN: &str = "0A";
     let mut columns = line.split_whitespace();
     let local = columns.nth(1)?;
     let state = columns.nth(1)?;
     let inode = columns.nth(5)?;
     let (_, number) = local.rsplit_once(':')?;
-    (state == LISTEN && u16::from_str_radix(number, 16) == Ok(port)).then_some(inode)
+    let port = u16::from_str_radix(number, 16).ok()?;
+    (state == LISTEN).then_some((port, inode))
 }
 
 impl Ancestry for Processes {
@@ -93,6 +79,10 @@ impl Ancestry for Processes {
         let command = fs::read(self.of(pid).join("cmdline")).ok()?;
         let words = String::from_utf8_lossy(&command).replace('\0', " ");
         Some(words.trim().to_owned()).filter(|words| !words.is_empty())
+    }
+
+    fn ports(&self, pid: u32) -> Option<Vec<u16>> {
+        self.listens_on(pid)
     }
 }
 
@@ -133,9 +123,17 @@ mod tests {
         fs::create_dir_all(&other).unwrap();
         std::os::unix::fs::symlink("socket:[4243]", other.join("3")).unwrap();
         let processes = Processes::under(folder.path());
-        assert_eq!(processes.listening_on(8000), Ok(vec![31]));
-        assert_eq!(processes.listening_on(8001), Err(Fault::Permission));
-        assert_eq!(processes.listening_on(8002), Err(Fault::Absent));
+        assert_eq!(processes.listens_on(31), Some(vec![8000]));
+        assert_eq!(processes.listens_on(32), Some(Vec::new()), "it is connected, and no listener");
+        assert_eq!(processes.listens_on(33), None, "not seen is not none");
+        // A container's ports are not this host's.
+        for (process, namespace) in [("self", "net:[1]"), ("31", "net:[2]"), ("32", "net:[1]")] {
+            fs::create_dir_all(folder.path().join(process).join("ns")).unwrap();
+            let link = folder.path().join(process).join("ns/net");
+            std::os::unix::fs::symlink(namespace, link).unwrap();
+        }
+        assert_eq!(processes.listens_on(31), None);
+        assert_eq!(processes.listens_on(32), Some(Vec::new()));
     }
 
     #[cfg(target_os = "linux")]
@@ -146,6 +144,6 @@ mod tests {
         assert_eq!(processes.parent(own), Some(std::os::unix::process::parent_id()));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        assert_eq!(processes.listening_on(port), Ok(vec![own]));
+        assert!(processes.listens_on(own).is_some_and(|ports| ports.contains(&port)));
     }
 }

@@ -185,3 +185,61 @@ fn a_tree_that_bites_its_tail_ends() {
     let rules = Rules { own: Own::Trees(vec![9]), ..Rules::default() };
     assert!(matches!(decide(Ok(&rows), &rules, &ring).tenancy, Tenancy::Foreign(_)));
 }
+
+/// A tree whose processes listen on ports; a port that cannot be seen is `None`.
+struct Listeners(BTreeMap<u32, (u32, Option<u16>)>);
+
+impl Ancestry for Listeners {
+    fn parent(&self, pid: u32) -> Option<u32> {
+        self.0.get(&pid).map(|(parent, _)| *parent)
+    }
+
+    fn ports(&self, pid: u32) -> Option<Vec<u16>> {
+        self.0.get(&pid)?.1.map(|port| vec![port])
+    }
+
+    fn is_known(&self, pid: u32) -> bool {
+        self.0.contains_key(&pid)
+    }
+}
+
+#[test]
+fn two_servers_of_one_name_are_told_apart_by_their_port() {
+    let tree = |unseen: bool| {
+        let port = |port: u16| Some(port).filter(|_| !unseen);
+        Listeners(BTreeMap::from([
+            (50, (0, Some(1))),
+            (60, (50, port(8000))),
+            (61, (60, Some(1))),
+            (70, (50, port(8001))),
+            (71, (70, Some(1))),
+        ]))
+    };
+    let both = [process(61, Some(900), "VLLM::A"), process(71, Some(800), "VLLM::B")];
+    let listening = |port| Rules { own: Own::Listening(port), ..Rules::default() };
+    let verdict = decide(Ok(&both), &listening(8000), &tree(false));
+    assert_eq!(verdict.contended_by().as_deref(), Some("VLLM::B (800 MiB)"));
+    let verdict = decide(Ok(&both[..1]), &listening(8000), &tree(false));
+    assert_eq!(verdict.tenancy, Tenancy::Alone);
+    // Nobody listens, and all could be seen: nobody on the card is ours.
+    let verdict = decide(Ok(&both), &listening(9), &tree(false));
+    assert_eq!(verdict.tenancy, foreign(&["VLLM::A (900 MiB)", "VLLM::B (800 MiB)"]));
+    // Whoever listens may be one that cannot be seen.
+    let verdict = decide(Ok(&both), &listening(8000), &tree(true));
+    assert!(!verdict.contended);
+    assert!(matches!(&verdict.tenancy, Tenancy::Unknown(why) if why.contains("8000")));
+}
+
+#[test]
+fn a_process_of_unknown_descent_is_neither_ours_nor_others() {
+    let resident = [process(7, Some(900), "python")];
+    let nothing_known = Listeners(BTreeMap::new());
+    let serving = |pid| Rules { own: Own::Serving(vec![pid]), ..Rules::default() };
+    assert_eq!(decide(Ok(&resident), &serving(7), &nothing_known).tenancy, Tenancy::Alone);
+    let verdict = decide(Ok(&resident), &serving(8), &nothing_known);
+    assert!(matches!(verdict.tenancy, Tenancy::Unknown(_)) && !verdict.contended);
+    let elsewhere = Rules { own: Own::Elsewhere, ..Rules::default() };
+    let verdict = decide(Ok(&resident), &elsewhere, &nothing_known);
+    assert!(matches!(&verdict.tenancy, Tenancy::Unknown(why) if why.contains("serving_match")));
+    assert_eq!(decide(Ok(&[]), &elsewhere, &nothing_known).tenancy, Tenancy::Alone);
+}

@@ -40,7 +40,7 @@ pub(super) fn measurement(pending: &Pending, settled: bool) -> Measurement {
     let context = Context {
         seconds: span.seconds(),
         idle_seconds: total.idle_seconds,
-        idle_w: pending.inner.idle_w,
+        idle_w: pending.inner.idle_w(),
         source: pending.inner.source(),
         backend: pending.inner.backend().word(),
         tenancy,
@@ -182,7 +182,7 @@ fn later(
     } else {
         let own = (!pending.child).then_some((pending.open_ns, pending.close_ns));
         let occupied = |from_ns, to_ns| card.occupancy.occupied(from_ns, to_ns, own);
-        let rest_w = pending.inner.floors.get(number).copied().flatten();
+        let rest_w = pending.inner.floor_w(number);
         let rest_w = rest_w.filter(|_| tenancy == Tenancy::Alone);
         estimate::settled(&curve, span, &Neighbours { rest_w, occupied: &occupied })
     };
@@ -353,7 +353,9 @@ fn verdict(pending: &Pending, number: usize, state: &Residents) -> Verdict {
         return verdict;
     }
     let resident = state.seen.as_ref().as_ref().map(Vec::as_slice).map_err(|unseen| *unseen);
-    let verdict = decide(resident, &pending.inner.rules, &*state.family);
+    let blank = tenancy::Rules::default();
+    let rules = pending.inner.rules.get(number).unwrap_or(&blank);
+    let verdict = decide(resident, rules, &*state.family);
     let mut verdicts = lock();
     if verdicts.len() == KEPT {
         verdicts.remove(0);

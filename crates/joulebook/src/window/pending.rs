@@ -22,7 +22,7 @@ use crate::{card::Card, clock::now_ns, deadline, meter::Inner};
 const GRACE_NS: u64 = 250_000_000;
 
 /// A window that has closed (or is asked how it stands) and may get sharper.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "a window's figure is asked for with now(), settle() or .await"]
 pub struct Pending {
     pub(super) inner: Arc<Inner>,
@@ -53,10 +53,10 @@ impl Pending {
     /// The settled answer, or the one at once when `timeout` passes before it.
     pub fn settle(&self, timeout: Duration) -> Measurement {
         let mut left_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        for (card, floor_w) in self.inner.cards.iter().zip(&self.inner.floors) {
+        for (number, card) in self.inner.cards.iter().enumerate() {
             let began_ns = now_ns();
             let wait = Duration::from_nanos(left_ns.min(self.patience_ns(card, began_ns)));
-            card.signal.wait(wait, || self.is_settled_on(card, *floor_w));
+            card.signal.wait(wait, || self.is_settled_on(card, number));
             left_ns = left_ns.saturating_sub(now_ns().saturating_sub(began_ns));
         }
         self.best()
@@ -70,20 +70,23 @@ impl Pending {
             + answer::gauge_after_s(card, &facts)
             + 3.0 * facts.period_s
             + facts.poll_gap_s;
-        self.close_ns.saturating_add((wait_s * 1e9) as u64)
+        self.close_ns.saturating_add((wait_s * 1e9) as u64).saturating_add(card.delivery_ns())
     }
 
     fn patience_ns(&self, card: &Card, now: u64) -> u64 {
         (self.deadline_ns(card) + GRACE_NS).saturating_sub(now)
     }
 
-    fn is_settled_on(&self, card: &Card, floor_w: Option<f64>) -> bool {
+    fn is_settled_on(&self, card: &Card, number: usize) -> bool {
         // A window that is still open has only the answer at once, and a card that is not being read
         // now has nothing to wait for.
         let unread =
             card.series.newest().is_none() && card.health.polls.load(Ordering::Relaxed) > 0;
         let out_of_time = now_ns() > self.deadline_ns(card);
-        !self.closed || unread || answer::is_settled(self, card, floor_w, out_of_time)
+        !self.closed || unread || {
+            let floor_w = self.inner.floor_w(number);
+            answer::is_settled(self, card, floor_w, out_of_time)
+        }
     }
 
     fn best(&self) -> Measurement {
@@ -110,17 +113,17 @@ impl Future for Pending {
     /// Ready when the window has settled, or when it no longer can.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Measurement> {
         let now = now_ns();
-        let mut cards = self.inner.cards.iter().zip(self.inner.floors.iter().copied());
-        let waiting = |(card, floor_w): &(&Arc<Card>, Option<f64>)| {
-            self.patience_ns(card, now) > 0 && !self.is_settled_on(card, *floor_w)
+        let mut cards = self.inner.cards.iter().enumerate();
+        let waiting = |(number, card): &(usize, &Arc<Card>)| {
+            self.patience_ns(card, now) > 0 && !self.is_settled_on(card, *number)
         };
-        let Some((card, floor_w)) = cards.find(waiting) else {
+        let Some((number, card)) = cards.find(waiting) else {
             return Poll::Ready(self.best());
         };
         card.signal.register(context.waker());
         // The recorder rings at every poll; this is for one that hangs in the driver.
         deadline::wake_at(self.deadline_ns(card) + GRACE_NS + 1, context.waker());
-        if self.is_settled_on(card, floor_w) {
+        if self.is_settled_on(card, number) {
             context.waker().wake_by_ref();
         }
         Poll::Pending

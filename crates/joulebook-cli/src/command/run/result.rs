@@ -39,11 +39,6 @@ pub struct Outcome<'a> {
     pub only_first: bool,
 }
 
-/// Several lines as one.
-pub fn one_line(text: &str) -> String {
-    text.lines().collect::<Vec<_>>().join("; ")
-}
-
 impl Outcome<'_> {
     /// To standard error, or to the file.
     pub fn write(&self, json: bool, file: Option<File>) -> anyhow::Result<()> {
@@ -71,7 +66,7 @@ impl Outcome<'_> {
 
     /// Why the figure is missing, and what to do.
     fn message(&self) -> Option<String> {
-        let trouble = self.trouble.as_deref().map(one_line);
+        let trouble = self.trouble.as_deref().map(words::one_line);
         trouble.or_else(|| self.measured.error.map(words::of_fault).map(str::to_owned))
     }
 

@@ -1,0 +1,102 @@
+//! From a listening socket to answered requests, within the limits of `connections`.
+
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tower::Service as _;
+
+use super::{
+    Agent,
+    connections::{Place, Presence},
+    gate,
+    guarded::Guarded,
+    own::count,
+    routes::counted,
+};
+
+/// The most a request's header may take.
+const HEADER_BYTES: usize = 16 * 1024;
+/// How long to wait where the system has nothing left to accept with.
+const EXHAUSTED: Duration = Duration::from_millis(50);
+/// What one that is turned away is told.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
+    Content-Length: 34\r\nConnection: close\r\n\r\n{\"error\": \"too many connections\"}\r\n";
+
+/// Accepts until the agent stops.
+pub async fn accept(agent: Arc<Agent>, listener: TcpListener, router: Router) {
+    let mut draining = agent.draining.subscribe();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = draining.changed() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => let_in(&agent, stream, &router),
+            Err(error) if is_of_the_client(&error) => {}
+            Err(error) => {
+                tracing::warn!("no connection can be accepted: {error}");
+                tokio::time::sleep(EXHAUSTED).await;
+            }
+        }
+    }
+}
+
+fn is_of_the_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+fn let_in(agent: &Arc<Agent>, stream: TcpStream, router: &Router) {
+    let Some((place, made_room)) = agent.connections.enter() else {
+        count(&agent.counts.turned_away);
+        // As much of it as goes at once; nobody waits for it.
+        let _ = stream.try_write(FULL);
+        return;
+    };
+    if made_room {
+        count(&agent.counts.cut);
+    }
+    let number = place.number();
+    let task = tokio::spawn(serve(Arc::clone(agent), stream, router.clone(), place));
+    agent.connections.served_by(number, task.abort_handle());
+}
+
+async fn serve(agent: Arc<Agent>, stream: TcpStream, router: Router, place: Place) {
+    // A small answer is sent at once.
+    let _ = stream.set_nodelay(true);
+    let presence = Arc::clone(&place.presence);
+    let io = TokioIo::new(Guarded::new(stream, Arc::clone(&presence)));
+    let service = service_fn(|request| {
+        answer(Arc::clone(&agent), router.clone(), Arc::clone(&presence), request)
+    });
+    let connection = http1::Builder::new().max_buf_size(HEADER_BYTES).serve_connection(io, service);
+    tokio::pin!(connection);
+    let mut draining = agent.draining.subscribe();
+    tokio::select! {
+        _ = &mut connection => return,
+        _ = draining.wait_for(|draining| *draining) => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
+}
+
+async fn answer(
+    agent: Arc<Agent>,
+    mut router: Router,
+    presence: Arc<Presence>,
+    mut request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
+    let _busy = presence.busy();
+    let response = match gate::closed(&agent, &request) {
+        Some(refusal) => refusal,
+        None => {
+            request.extensions_mut().insert(presence);
+            router.call(request).await?
+        }
+    };
+    counted(&agent, &response);
+    Ok(response)
+}

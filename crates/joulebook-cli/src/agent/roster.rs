@@ -1,0 +1,271 @@
+//! The node's cards, and which of them are being read.
+//!
+//! Cards are listed and opened on threads of their own, each at most once at a time, so that a driver
+//! that hangs holds up neither the service nor the other cards; what could not be opened is tried
+//! again. A card that was opened once is its recorder's affair from then on.
+
+mod inventory;
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use joulebook::{Backend, Card, Fault, Keep, Node, probe_node, profile::Profiles, watch};
+
+use super::{seen::Described, stream::Newest};
+pub use inventory::Found;
+use inventory::{Inventory, list};
+
+/// How long until what failed is tried again: at first, and at most.
+const SOON: Duration = Duration::from_secs(1);
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// All cards.
+#[derive(Debug)]
+pub struct Roster {
+    profiles: Option<Profiles>,
+    listing: RwLock<Arc<Listing>>,
+    changed: Condvar,
+    turn: Mutex<()>,
+}
+
+/// The cards at one moment.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// By the driver's index.
+    pub seats: Vec<Arc<Seat>>,
+    /// Why it is not known which cards there are.
+    pub unknown: Option<Why>,
+    /// There is none, in words.
+    pub nothing: Option<String>,
+}
+
+/// A word, and a sentence.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The word.
+    pub fault: Fault,
+    /// The sentence.
+    pub words: String,
+}
+
+/// One card.
+#[derive(Debug)]
+pub struct Seat {
+    /// What the inventory says of it.
+    pub found: Found,
+    /// The card once it is being read; until then why it is not.
+    pub state: Result<Open, Why>,
+    /// How it was last described.
+    pub described: OnceLock<Mutex<Arc<Described>>>,
+    /// Its newest publish as streams send it.
+    pub newest: Newest,
+}
+
+/// A card that is being read.
+#[derive(Debug)]
+pub struct Open {
+    /// The card.
+    pub card: Arc<Card>,
+    /// It has a power gauge.
+    pub gauge: bool,
+}
+
+type Opened = (u32, Result<Open, Why>);
+
+impl Roster {
+    /// The cards of this host, which are looked for from now on.
+    pub fn start(profiles: Option<Profiles>) -> std::io::Result<Arc<Self>> {
+        let not_yet = Why { fault: Fault::NotReady, words: "not listed yet".to_owned() };
+        let roster = Arc::new(Self {
+            profiles,
+            listing: RwLock::new(Arc::new(Listing {
+                unknown: Some(not_yet),
+                ..Listing::default()
+            })),
+            changed: Condvar::new(),
+            turn: Mutex::default(),
+        });
+        let opener = Arc::clone(&roster);
+        thread::Builder::new().name("joulebook-cards".into()).spawn(move || opener.open_all())?;
+        Ok(roster)
+    }
+
+    /// The cards now.
+    pub fn now(&self) -> Arc<Listing> {
+        Arc::clone(&self.listing.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until it is known of all cards whether they can be read, or time is up.
+    pub fn settle(&self, wait: Duration) -> Arc<Listing> {
+        let until = Instant::now() + wait;
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let now = self.now();
+            let left = until.saturating_duration_since(Instant::now());
+            if now.is_settled() || left.is_zero() {
+                return now;
+            }
+            // A first reading rings no bell here.
+            let look_again = left.min(Duration::from_millis(20));
+            let waited = self.changed.wait_timeout(turn, look_again);
+            turn = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn replace(&self, listing: Listing) {
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(listing);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.changed.notify_all();
+    }
+
+    fn open_all(self: Arc<Self>) {
+        let (sender, opened) = mpsc::channel();
+        let mut opening: BTreeSet<u32> = BTreeSet::new();
+        let mut wait = SOON;
+        // The tool's own process, where it shows the cards; kept so that each try needs no other.
+        let mut feed = None;
+        loop {
+            let seen = list(&mut feed);
+            match seen {
+                // Cards that were listed once are there, whatever is said now.
+                _ if !self.now().seats.is_empty() && !matches!(seen, Inventory::Cards(_)) => {}
+                Inventory::Nothing(words) => {
+                    self.replace(Listing { nothing: Some(words), ..Listing::default() });
+                }
+                Inventory::Unknown(why) => {
+                    self.replace(Listing { unknown: Some(why), ..Listing::default() });
+                }
+                Inventory::Cards(found) => {
+                    self.replace(self.merged(found));
+                    for seat in self.now().seats.iter().filter(|seat| seat.state.is_err()) {
+                        if !seat.found.uuid.is_empty() && opening.insert(seat.found.index) {
+                            self.open(seat, sender.clone());
+                        }
+                    }
+                }
+            }
+            self.gather(&opened, &mut opening, wait);
+            if opening.is_empty() && self.now().is_open() {
+                return;
+            }
+            wait = (wait * 2).min(SELDOM);
+        }
+    }
+
+    /// Takes what comes of the cards being opened, until none is, or for so long.
+    fn gather(&self, opened: &mpsc::Receiver<Opened>, opening: &mut BTreeSet<u32>, wait: Duration) {
+        let until = Instant::now() + wait;
+        loop {
+            if opening.is_empty() && self.now().is_open() {
+                return;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok((index, state)) = opened.recv_timeout(left) else { return };
+            opening.remove(&index);
+            let mut state = Some(state);
+            let before = self.now();
+            let seats = before.seats.iter().map(|seat| {
+                if seat.found.index != index {
+                    return Arc::clone(seat);
+                }
+                let taken = state.take();
+                taken.map_or_else(
+                    || Arc::clone(seat),
+                    |state| Arc::new(Seat::new(seat.found.clone(), state)),
+                )
+            });
+            let seats = seats.collect();
+            self.replace(Listing { seats, ..Listing::default() });
+        }
+    }
+
+    /// The cards found, those that are open already as they are.
+    fn merged(&self, found: Vec<Found>) -> Listing {
+        let before = self.now();
+        let seat = |found: Found| {
+            let known = before.seats.iter().find(|seat| seat.found.index == found.index);
+            match known {
+                Some(seat) if seat.state.is_ok() || seat.found == found => Arc::clone(seat),
+                _ => {
+                    let why = found.refused.clone().unwrap_or(Why {
+                        fault: Fault::NotReady,
+                        words: "it is being opened".to_owned(),
+                    });
+                    Arc::new(Seat::new(found, Err(why)))
+                }
+            }
+        };
+        let mut seats: Vec<Arc<Seat>> = found.into_iter().map(seat).collect();
+        let is_gone = |known: &&Arc<Seat>| {
+            known.state.is_ok() && seats.iter().all(|seat| seat.found.index != known.found.index)
+        };
+        // One that fell off its bus is still the card it was.
+        let gone: Vec<Arc<Seat>> = before.seats.iter().filter(is_gone).map(Arc::clone).collect();
+        seats.extend(gone);
+        Listing { seats, ..Listing::default() }
+    }
+
+    fn open(&self, seat: &Seat, sender: mpsc::Sender<Opened>) {
+        let (index, uuid) = (seat.found.index, seat.found.uuid.clone());
+        let profiles = self.profiles.clone();
+        let name = format!("joulebook-open-{index}");
+        let spawned = thread::Builder::new().name(name).spawn(move || {
+            let opened = watch(&uuid, profiles.as_ref(), Keep::Recent);
+            let state = opened.map(|card| Open::new(card, &uuid)).map_err(|error| Why {
+                fault: error.fault(),
+                words: crate::words::one_line(&error.to_string()),
+            });
+            // Nobody listens any more once the agent stops.
+            let _ = sender.send((index, state));
+        });
+        if let Err(error) = spawned {
+            tracing::warn!("no thread to open card {index}: {error}");
+        }
+    }
+}
+
+impl Open {
+    fn new(card: Arc<Card>, uuid: &str) -> Self {
+        card.want_usage();
+        let gauge = match card.device().backend {
+            Backend::NvmlCounter => {
+                probe_node(&Node::of(uuid)).is_some_and(|it| it.watts.is_some())
+            }
+            _ => true,
+        };
+        Self { card, gauge }
+    }
+}
+
+impl Seat {
+    fn new(found: Found, state: Result<Open, Why>) -> Self {
+        Self { found, state, described: OnceLock::new(), newest: Newest::default() }
+    }
+}
+
+impl Listing {
+    /// The card of this index.
+    pub fn seat(&self, index: u32) -> Option<&Arc<Seat>> {
+        self.seats.iter().find(|seat| seat.found.index == index)
+    }
+
+    fn is_open(&self) -> bool {
+        self.unknown.is_none()
+            && self.nothing.is_none()
+            && self.seats.iter().all(|seat| seat.state.is_ok())
+    }
+
+    /// It is known of all cards whether they can be read.
+    fn is_settled(&self) -> bool {
+        let shown = |seat: &Arc<Seat>| match &seat.state {
+            Ok(open) => !matches!(open.card.fresh(), Err(Fault::NotReady)),
+            Err(why) => why.fault != Fault::NotReady,
+        };
+        let waits = |why: &Why| why.fault == Fault::NotReady;
+        !self.unknown.as_ref().is_some_and(waits) && self.seats.iter().all(shown)
+    }
+}

@@ -1,0 +1,123 @@
+//! What is known of a card of another host by its agent's word, in place of what a probe of this
+//! host would have learnt: replaced as a whole whenever the agent says it anew.
+//!
+//! What the agent has not said is filled in as it would be for a card that nobody has probed.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use joulebook_core::{estimate::Facts, register::Kind};
+
+use super::{Card, SECOND, ceiling, lock};
+use crate::{
+    profile::Lag,
+    reader::{Backend, Device},
+    remote::Status,
+};
+
+/// The lag of a register that nobody has probed may be this or its period, whichever is longer, s.
+const UNPROBED_LAG_S: f64 = 0.1;
+
+/// A card's word.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// What reads it on its own host (`nvml_counter` …); nothing where the agent does not say.
+    pub reads: Option<String>,
+    /// The update period, ns.
+    pub period_ns: Option<u64>,
+    /// How late publishes come, where its host has probed that.
+    pub lag: Option<Lag>,
+    /// The least it draws, W.
+    pub deepest_w: Option<f64>,
+    /// Its idle floor, W.
+    pub idle_w: Option<f64>,
+    /// How that was got.
+    pub idle_from: Option<String>,
+}
+
+/// What only a card of another host has.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    told: Mutex<Arc<Told>>,
+    /// How long a publish takes until it is here, ns.
+    pub delivery_ns: AtomicU64,
+    pub status: Arc<Status>,
+}
+
+impl Elsewhere {
+    pub(crate) fn new(status: Arc<Status>) -> Self {
+        Self { told: Mutex::default(), delivery_ns: AtomicU64::new(0), status }
+    }
+
+    pub(crate) fn set(&self, told: Told) {
+        let mut known = lock(&self.told);
+        if **known != told {
+            *known = Arc::new(told);
+        }
+    }
+}
+
+impl Card {
+    /// The state of the connection that brings its readings; `None` for a card of this host.
+    pub fn connection(&self) -> Option<&Status> {
+        self.elsewhere.as_ref().map(|elsewhere| &*elsewhere.status)
+    }
+
+    /// What its agent says of it; `None` for a card of this host.
+    pub fn told(&self) -> Option<Arc<Told>> {
+        self.elsewhere.as_ref().map(|elsewhere| Arc::clone(&lock(&elsewhere.told)))
+    }
+
+    /// How long a publish takes until it is known here, ns: 0 on this host.
+    pub(crate) fn delivery_ns(&self) -> u64 {
+        self.elsewhere.as_ref().map_or(0, |it| it.delivery_ns.load(Ordering::Relaxed))
+    }
+
+    /// The floor it is charged above where none was declared, W.
+    pub fn resting_watts(&self) -> Option<f64> {
+        match self.told() {
+            Some(told) => told.idle_w,
+            None => self.profile.resting(self.scope()).map(|floor| floor.watts),
+        }
+    }
+
+    /// What bounds rest on, by its agent's word.
+    pub(super) fn facts_told(&self, told: &Told) -> Facts {
+        let device = self.device();
+        let period_s = self.period_ns() as f64 / SECOND;
+        let unprobed = || Lag { value: 0.0, uncertainty: period_s.max(UNPROBED_LAG_S) };
+        let lag = told.lag.unwrap_or_else(unprobed);
+        let (quantum_j, averaging_s) = match device.register {
+            Kind::Counter { quantum, .. } => (quantum.joules(), None),
+            Kind::Gauge { averaging_ns } => (0.0, averaging_ns.map(|ns| ns as f64 / SECOND)),
+        };
+        Facts {
+            ceiling_w: ceiling(&device).watts(),
+            deepest_w: told.deepest_w.unwrap_or(0.0),
+            poll_gap_s: self.health.gap_ns.load(Ordering::Relaxed) as f64 / SECOND,
+            period_s,
+            lag_s: lag.value,
+            lag_uncertainty_s: lag.uncertainty,
+            quantum_j,
+            averaging_s,
+        }
+    }
+}
+
+/// A card of another host before it is known what it is.
+pub(crate) fn unknown_device(place: &str) -> Device {
+    Device {
+        index: place.parse().unwrap_or(0),
+        uuid: String::new(),
+        pci: None,
+        name: String::new(),
+        driver: None,
+        backend: Backend::RemoteAgent,
+        scope: joulebook_core::Scope::Gpu,
+        register: Kind::Gauge { averaging_ns: None },
+        limit: None,
+        consumer: false,
+    }
+}
