@@ -80,7 +80,7 @@ impl Post {
     const fn of(account: Account) -> Option<Self> {
         Some(match account {
             Account::Register => return None,
-            Account::Request(..) => Self::Requests,
+            Account::Request(..) | Account::Closed(_) => Self::Requests,
             Account::IdleOff => Self::IdleOff,
             Account::IdleResident => Self::IdleResident,
             Account::Foreign(_) => Self::Foreign,
@@ -95,7 +95,9 @@ impl Post {
 impl Statement {
     /// Adds the books that a journal tells of a card.
     pub fn add_book(&mut self, card: &str, book: &Auditor) {
-        for (account, energy_uj) in book.ledger().balances().0 {
+        let (balances, closed_uj) = book.ledger().balances();
+        self.add(card, Post::Requests, closed_uj);
+        for (account, energy_uj) in balances {
             match Post::of(account) {
                 Some(post) => self.add(card, post, energy_uj),
                 None => self.counted_uj = self.counted_uj.saturating_sub(energy_uj),
