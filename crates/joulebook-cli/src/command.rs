@@ -11,6 +11,7 @@ mod audit;
 mod config;
 mod demo;
 mod idle;
+mod nodes;
 mod probe;
 mod read;
 mod run;
@@ -30,6 +31,8 @@ pub enum Command {
     Read(read::Arguments),
     /// Serve this node's cards over HTTP: to readers on other hosts, Prometheus, and old clients
     Agent(agent::Arguments),
+    /// Show what can be read of the cards of all nodes now, or what their books come to
+    Nodes(nodes::Arguments),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
     /// Show where things are kept, what is known of each card, and what was set how
@@ -46,6 +49,7 @@ impl Command {
             Self::Run(arguments) => run::run(&arguments, context),
             Self::Read(arguments) => read::run(arguments),
             Self::Agent(arguments) => agent::run(arguments, context),
+            Self::Nodes(arguments) => nodes::run(&arguments, context),
             Self::Audit(arguments) => audit::run(&arguments),
             Self::Config(arguments) => config::run(&arguments, context),
         }
@@ -57,6 +61,8 @@ impl Command {
         match self {
             Self::Run(_) | Self::Demo(_) => "off",
             Self::Agent(_) => "warn,joulebook=info",
+            // Its table says what it could not read.
+            Self::Nodes(_) => "error",
             _ => "warn",
         }
     }

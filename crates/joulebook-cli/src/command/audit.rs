@@ -7,7 +7,7 @@
 //!
 //! Refused, with code 2: what is no journal. A journal that does not balance has code 1.
 
-mod page;
+pub(super) mod page;
 
 use std::{
     collections::BTreeMap,
@@ -47,9 +47,9 @@ pub struct Arguments {
 
 /// What the journal holds, as far as it can be believed.
 #[derive(Debug, Default)]
-struct Audit {
+pub(super) struct Audit {
     /// The books of each card, the last one still open.
-    cards: BTreeMap<String, Vec<Auditor>>,
+    pub cards: BTreeMap<String, Vec<Auditor>>,
     transactions: u64,
     /// The line that was cut.
     cut_line: Option<u64>,
@@ -75,31 +75,50 @@ enum Next {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let path = &arguments.journal;
-    let name =
-        if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
-    let audit = if is_stdin(path) {
-        Audit::of(&mut io::stdin().lock(), &name)?
-    } else {
-        let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
-        Audit::of(&mut BufReader::with_capacity(1 << 20, file), &name)?
-    };
+    let (name, audit) = Audit::read(&arguments.journal)?;
     if arguments.json {
         anstream::println!("{}", page::object(&audit, &name, arguments.requests));
     } else {
         anstream::print!("{}", page::page(&audit, arguments.requests));
     }
-    if let Some(line) = audit.cut_line {
-        say_warning(&format!(
-            "{name}:{line}: the last line is cut, as a crash leaves it; it is not counted"
-        ));
+    match audit.judgement(&name) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            say_error(&error);
+            Ok(ExitCode::FAILURE)
+        }
     }
-    let Some(Broken { line, card, what, .. }) = &audit.broken else { return Ok(ExitCode::SUCCESS) };
-    say_error(&anyhow::anyhow!("{name}:{line}: card {card}: {what}"));
-    Ok(ExitCode::FAILURE)
 }
 
 impl Audit {
+    /// Reads a file, or standard input; and what to call it.
+    pub fn read(path: &Path) -> Result<(String, Self), Usage> {
+        if is_stdin(path) {
+            let name = "standard input".to_owned();
+            let audit = Self::of(&mut io::stdin().lock(), &name)?;
+            return Ok((name, audit));
+        }
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
+        let audit = Self::of(&mut BufReader::with_capacity(1 << 20, file), &name)?;
+        Ok((name, audit))
+    }
+
+    /// Warns of a cut line; an error where the journal does not balance.
+    pub fn judgement(&self, name: &str) -> anyhow::Result<()> {
+        if let Some(line) = self.cut_line {
+            say_warning(&format!(
+                "{name}:{line}: the last line is cut, as a crash leaves it; it is not counted"
+            ));
+        }
+        match &self.broken {
+            None => Ok(()),
+            Some(Broken { line, card, what, .. }) => {
+                anyhow::bail!("{name}:{line}: card {card}: {what}")
+            }
+        }
+    }
+
     /// Reads a journal to its end, or to what breaks it.
     fn of(journal: &mut impl BufRead, name: &str) -> Result<Self, Usage> {
         let mut audit = Self::default();
