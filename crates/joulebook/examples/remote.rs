@@ -6,7 +6,8 @@
 //!
 //! The first makes the memory by which the card's watts are set. PORT is the agent's, CONTROL the live watts of card 0, STATE_DIR where both keep their profiles. A
 //! window opens on the local and the remote card at once, the load steps to 400 W and to 180 W, and
-//! both close; the truth is the load's exact integral. Between windows the card rests at 70 W.
+//! both close; every other time the 400 W go on beyond the end. The truth is the load's exact integral.
+//! Between windows the card rests at 70 W.
 
 #![allow(clippy::print_stdout, reason = "its output is its result")]
 
@@ -117,11 +118,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         thread::sleep(Duration::from_secs(2) + 4 * late);
         for (length_ms, times) in LENGTHS {
             let mut tallies: [Tally; 3] = Default::default();
-            for _ in 0..times * rounds {
+            for turn in 0..times * rounds {
                 chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let pause_ms = 700 + (chance >> 33) % 300;
                 thread::sleep(Duration::from_millis(pause_ms));
-                window([&local, &remote], &control, &load, length_ms, &mut tallies)?;
+                let kind = (length_ms, turn % 2 == 1);
+                window([&local, &remote], &control, &load, kind, &mut tallies)?;
             }
             for (name, mut tally) in
                 ["here", "there, at once", "there, settled"].into_iter().zip(tallies)
@@ -147,7 +149,7 @@ fn window(
     meters: [&Meter; 2],
     control: &Control,
     load: &Load,
-    length_ms: u64,
+    (length_ms, goes_on): (u64, bool),
     tallies: &mut [Tally; 3],
 ) -> Result<(), Box<dyn Error>> {
     let half = Duration::from_millis(length_ms) / 2;
@@ -156,9 +158,11 @@ fn window(
     let opened_ns = now_ns();
     control.set_watts(0, 400.0)?;
     thread::sleep(half);
-    control.set_watts(0, 180.0)?;
+    control.set_watts(0, if goes_on { 400.0 } else { 180.0 })?;
     thread::sleep(half);
-    control.set_watts(0, REST_W)?;
+    if !goes_on {
+        control.set_watts(0, REST_W)?;
+    }
     let close_ns = now_ns();
     let pending = windows.map(joulebook::Window::close);
     let closed_ns = now_ns();
@@ -169,6 +173,10 @@ fn window(
     let open_j = 400.0 * ((opened_ns - open_ns) + (closed_ns - close_ns)) as f64 / 1e9 + 0.01;
     let [local, remote] = pending;
     let at_once = remote.now();
+    if goes_on {
+        thread::sleep(Duration::from_millis(300));
+        control.set_watts(0, REST_W)?;
+    }
     let [here, there, settled] = tallies;
     there.add(&at_once, truth_j, open_j);
     here.add(&local.settle(SETTLE), truth_j, open_j);
