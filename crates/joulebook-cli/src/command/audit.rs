@@ -5,7 +5,7 @@
 //!
 //! Refused, with code 2: what is no journal. A journal that does not balance has code 1.
 
-mod page;
+pub(super) mod page;
 
 use std::{
     fs::File,
@@ -37,32 +37,49 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let path = &arguments.journal;
-    let name =
-        if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
-    let mut audit = if arguments.requests { Audit::of_each_request() } else { Audit::new() };
-    let read = if is_stdin(path) {
-        audit.read(&mut io::stdin().lock())
-    } else {
-        let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
-        audit.read(&mut BufReader::with_capacity(1 << 20, file))
-    };
-    read.map_err(|fault| Usage(format!("{name}:{fault}")))?;
+    let (name, audit) = read(&arguments.journal, arguments.requests)?;
     if arguments.json {
         anstream::println!("{}", page::object(&audit, &name, arguments.requests));
     } else {
         anstream::print!("{}", page::page(&audit, arguments.requests));
     }
+    match judgement(&audit, &name) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            say_error(&error);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Audits a file, or standard input; and what to call it.
+pub(super) fn read(path: &Path, each_request: bool) -> Result<(String, Audit), Usage> {
+    let mut audit = if each_request { Audit::of_each_request() } else { Audit::new() };
+    let (name, read) = if is_stdin(path) {
+        ("standard input".to_owned(), audit.read(&mut io::stdin().lock()))
+    } else {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
+        (name, audit.read(&mut BufReader::with_capacity(1 << 20, file)))
+    };
+    read.map_err(|fault| Usage(format!("{name}:{fault}")))?;
+    Ok((name, audit))
+}
+
+/// Warns of a cut line; an error where the journal does not balance.
+pub(super) fn judgement(audit: &Audit, name: &str) -> anyhow::Result<()> {
     if let Some(cut) = audit.cut() {
         say_warning(&format!(
             "{name}:{}: the last line is cut, as a crash leaves it; it is not counted",
             cut.line
         ));
     }
-    let Some(broken) = audit.broken() else { return Ok(ExitCode::SUCCESS) };
-    let (line, card, what) = (broken.line, &broken.card, &broken.what);
-    say_error(&anyhow::anyhow!("{name}:{line}: card {card}: {what}"));
-    Ok(ExitCode::FAILURE)
+    match audit.broken() {
+        None => Ok(()),
+        Some(broken) => {
+            anyhow::bail!("{name}:{}: card {}: {}", broken.line, broken.card, broken.what)
+        }
+    }
 }
 
 fn is_stdin(path: &Path) -> bool {

@@ -134,7 +134,7 @@ fn joules(uj: i128) -> f64 {
 }
 
 /// J, to the microjoule.
-fn shown(uj: i128) -> String {
+pub fn shown(uj: i128) -> String {
     let sign = if uj < 0 { "-" } else { "" };
     let uj = uj.unsigned_abs();
     format!("{sign}{}.{:06}", uj / 1_000_000, uj % 1_000_000)
