@@ -90,7 +90,7 @@ def script(cards):
     return run
 
 
-def near(energy, watts, share=0.35):
-    """An energy of so many watts above idle, as far as a window of tens of publishes can be read."""
-    expected = watts * energy.seconds
-    return energy.method == "sampled" and abs(energy.joules - expected) <= share * expected
+def near(cost, watts):
+    """A cost of so many watts above idle all along, within its own bound."""
+    expected = watts * cost.seconds
+    return cost.method == "sampled" and abs(cost.joules - expected) <= cost.bound_joules + 0.02 * expected

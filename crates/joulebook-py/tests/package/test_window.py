@@ -24,7 +24,7 @@ def test_a_block_is_measured_at_once_and_settled(node, draw):
         busy(draw)
     assert entered is meter
     now, settled = meter.result(100), meter.settle(tokens=100)
-    assert near(now, 300) and near(settled, 300, 0.2)
+    assert near(now, 300) and near(settled, 300)
     assert (now.settled, settled.settled) == (False, True)
     assert now.rule == "raw" and settled.rule in ("alone", "shared")
     assert settled.bound_joules < now.bound_joules
@@ -88,7 +88,7 @@ def test_a_window_inside_another_takes_nothing_from_it(node, draw):
             busy(draw)
         assert joulebook.current() is outer
     outside, inside = outer.settle(), inner.settle()
-    assert near(outside, 300, 0.3) and near(inside, 300, 0.3)
+    assert near(outside, 300) and near(inside, 300)
     assert "overlap" not in outside.flags and "overlap" not in inside.flags
 
 
@@ -194,7 +194,7 @@ def test_several_cards_add_up(node, draw):
         draw(350.0, card=1)
         busy(draw)
     energy = meter.settle()
-    assert near(energy, 600, 0.3) and energy.idle_watts == 2 * IDLE_W
+    assert near(energy, 600) and energy.idle_watts == 2 * IDLE_W
 
 
 def test_without_a_floor_nothing_is_charged_above_it(node, draw):
