@@ -26,10 +26,15 @@ def main():
         at=at_second,
         truth=lambda card, window_ns, idle_w=0.0: truth(at.live, card, window_ns, idle_w),
     )
+    begun = False
     for line in sys.stdin:
         ask = json.loads(line)
         try:
             scene = getattr(importlib.import_module(ask["module"]), ask["scene"])
+            if not begun:
+                # Before anything has looked at the card, and after all that takes its time.
+                os.environ["FAKEGPU_EPOCH_NS"] = str(time.monotonic_ns())
+                begun = True
             returned = scene(at, **ask["arguments"])
             if inspect.isawaitable(returned):
                 returned = asyncio.run(returned)

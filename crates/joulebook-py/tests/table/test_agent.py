@@ -49,10 +49,11 @@ class Node:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        giuls = machine.implementation == "giul"
-        command = [sys.executable, "-m", "giul.agent"] if giuls else [Path(sys.executable).with_name("joulebook"), "agent"]
-        host = ["--host", "127.0.0.1"]
-        self.process = subprocess.Popen([*command, *host, "--port", str(port), *arguments], env=machine.environment,
+        if machine.implementation == "giul":
+            command = [sys.executable, "-m", "giul.agent", "--host", "127.0.0.1", "--port", str(port)]
+        else:
+            command = [Path(sys.executable).with_name("joulebook"), "agent", "--bind", f"127.0.0.1:{port}"]
+        self.process = subprocess.Popen([*command, *arguments], env=machine.environment, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.url = f"http://127.0.0.1:{port}"
         end = time.monotonic() + 20
@@ -183,4 +184,4 @@ def test_it_needs_no_other_package(lab, implementation):
     else:
         command = [sys.executable, "-S", Path(implementation.module.__file__).with_name("agent.py"), "--help"]
     done = subprocess.run(command, env={**machine.environment, "PYTHONPATH": os.devnull}, capture_output=True)
-    assert done.returncode == 0 and b"--port" in done.stdout
+    assert done.returncode == 0 and b"--gpu" in done.stdout

@@ -28,9 +28,9 @@ CASES = {
     "ignored and another": ([OURS, f"4695 594 {CHROME}", f"3522 4806 {EVAL}"], {"contention_ignore": ["chrome"]}),
     "two of ours": ([OURS, "3667 10186 VLLM::EngineCore"], {}),
     "two of ours, one small": ([OURS, "3667 100 VLLM::EngineCore"], {}),
-    "dedicated": ([f"9 9000 {EVAL}"], {"serving_match": None}),
+    "dedicated": ([f"3522 9000 {EVAL}"], {"serving_match": None}),
     "several": ([OURS, f"3522 4806 {EVAL}", "3523 900 /a/first, with a comma"], {}),
-    "long": ([OURS, f"3522 4806 {LONG}"], {}),
+    "long": ([OURS, f"3524 4806 {LONG}"], {}),
 }
 SCENARIO = "".join(
     f"card {number}\n  uuid GPU-00000000-0000-4000-8000-{number:012d}\n  pci 0000:{number + 1:02x}:00.0\n"

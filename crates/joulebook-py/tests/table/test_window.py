@@ -203,7 +203,7 @@ def test_the_async_read_is_the_async_windows(implementation):
         return meter.result(tokens=100)
 
     energy = asyncio.run(window())
-    assert (energy.method, energy.source, energy.mean_watts) == ("sampled", "remote", 85.0)
+    assert (energy.method, energy.source) == ("sampled", "remote") and energy.mean_watts == pytest.approx(85.0)
     assert energy.as_dict(100)["source"] == "remote" and near(energy, 74.0, 0.01)
 
 
@@ -229,7 +229,8 @@ def test_a_backend_of_the_packages_own_base(implementation):
             with meter.sync():
                 time.sleep(0.03)
         energy = meter.result()
-        assert (energy.method, energy.backend, energy.mean_watts) == ("sampled", "mine", 150.0)
+        assert (energy.method, energy.backend) == ("sampled", "mine")
+        assert energy.mean_watts == pytest.approx(150.0)
 
 
 @behaviour("`Backend`")
@@ -401,6 +402,9 @@ def test_no_thread_is_left(implementation, kind):
     before = set(threading.enumerate())
     with implementation.Meter(kind(Card(200.0)), interval_s=0.01).sync():
         time.sleep(0.05)
+    end = time.monotonic() + 10
+    while set(threading.enumerate()) - before and time.monotonic() < end:
+        time.sleep(0.01)
     assert set(threading.enumerate()) <= before
 
 
