@@ -24,6 +24,7 @@ def main():
         seen=Seen.of,
         until=until,
         at=at_second,
+        second=second,
         truth=lambda card, window_ns, idle_w=0.0: truth(at.live, card, window_ns, idle_w),
     )
     begun = False
@@ -50,11 +51,16 @@ def truth(live, card, window_ns, idle_w):
     return live.joules(card, t0, t1) - idle_w * (t1 - t0) / 1e9
 
 
-def at_second(second):
+def second():
+    """The time of the scenario."""
+    return (time.monotonic_ns() - int(os.environ["FAKEGPU_EPOCH_NS"])) / 1e9
+
+
+def at_second(wanted):
     """Waits for a time of the scenario, which must not be over."""
-    left = second - (time.monotonic_ns() - int(os.environ["FAKEGPU_EPOCH_NS"])) / 1e9
+    left = wanted - second()
     if left < 0:
-        raise RuntimeError(f"the scenario is {-left:.3f} s past its second {second}")
+        raise RuntimeError(f"the scenario is {-left:.3f} s past its second {wanted}")
     time.sleep(left)
 
 

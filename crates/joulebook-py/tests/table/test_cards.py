@@ -68,6 +68,21 @@ def test_the_program(machine, way):
     assert energy.mean_watts == pytest.approx(BUSY_W, rel=0.15) and energy.samples >= 2
 
 
+# A card whose power.draw is a mean over a second, as on Ampere and later.
+AVERAGED = "card 0\n  dynamic\n  idle 70\n  sensor window_ms=1000 period_ms=100\n  instant supported=0\n"
+
+
+@behaviour("`Meter._window`")
+@differs("Read through a mean over a second, a shorter window shows what was before it: it is not measured by that "
+         "(`window_below_resolution`), but estimated or unknown.")
+def test_a_short_window_through_the_program(machine, ours):
+    """A window of any length that got a reading is sampled."""
+    energy = machine(AVERAGED, nvml=False).play(window, seconds=0.3, joules_per_1k_hint=4100.0)["energy"]
+    assert energy.method == ("estimated" if ours else "sampled")
+    if ours:
+        assert energy.extended["error"] == "window_below_resolution"
+
+
 @behaviour("README, Backends")
 def test_neither(machine):
     """Without either a window is estimated with a hint, backend `none`."""

@@ -20,7 +20,7 @@ def alone(machine):
     return machine(CARD, nvml=False, smi=False)
 
 
-def window(at, url, seconds=0.6, way="async", **options):
+def window(at, url, seconds=1.8, way="async", **options):
     node = at.implementation.Node(name="lily", idle_w=11.0, gpu_index=1, is_local=False, power_endpoint=url)
     meter = at.implementation.Meter.for_node(node, interval_s=0.02, **options)
 
@@ -46,6 +46,17 @@ def test_a_remote_node_is_measured(alone, agent, way):
     assert energy.mean_watts == pytest.approx(85.0) and energy.shape["source"] == "remote"
     assert energy.joules == pytest.approx(74.0 * energy.seconds, rel=0.02) and energy.samples >= 1
     assert {"gpu": ["1"]} in [query for path, query in agent.asked if path == "/power"]
+
+
+@behaviour("`Meter._window`")
+@differs("power.draw is a mean over up to a second; a window shorter than what its readings average over is not measured by "
+         "them (`window_below_resolution`), but estimated or unknown.")
+def test_a_short_window(alone, agent, ours):
+    """A window of any length that got a reading is sampled."""
+    energy = alone.play(window, url=agent.url, seconds=0.3, joules_per_1k_hint=HINT)
+    assert energy.method == ("estimated" if ours else "sampled")
+    if ours:
+        assert energy.extended["error"] == "window_below_resolution"
 
 
 @behaviour("`RemoteAgent`")
