@@ -15,8 +15,8 @@ mod window;
 use std::sync::{Arc, Mutex};
 
 pub use answer::Asked;
+pub use given::of_node;
 use pyo3::{
-    exceptions::PyStopIteration,
     prelude::*,
     pyclass::{PyTraverseError, PyVisit},
     types::{PyTuple, PyType},
@@ -25,6 +25,7 @@ use state::{Reader, State};
 
 use crate::{
     bridge,
+    done::Done,
     energy::Energy,
     jobs::{FirstReading, Settling},
     native::{Asking, Native, Wanted},
@@ -177,24 +178,29 @@ impl Meter {
     }
 
     fn __enter__<'py>(this: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        let py = this.py();
-        Self::give_time(py, &this.get().native())?;
-        let reader = this.get().reader(py)?;
-        if let Some(reader) = &reader {
-            reader.driver.call_method0(py, "open")?;
-        }
-        Self::open(&this, reader)?;
+        Self::begin(&this, true)?;
         Ok(this)
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let (close_ns, interrupt) = self.stop(py);
+    /// Opens a window that is no block: of a callback, a generator, a stream. The code that runs
+    /// meanwhile is not in it, as far as mark() and current() go. stop() closes it.
+    fn start(this: &Bound<'_, Self>) -> PyResult<()> {
+        Self::begin(this, false)
+    }
+
+    /// Closes the window that start() opened. Twice is harmless.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let (close_ns, interrupt) = self.halt(py);
         if let Some(reader) = self.reading(py) {
             reader.call_method0(py, "close")?;
         }
         self.close(py, close_ns)?;
         interrupt.map_or(Ok(()), Err)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.stop(py)
     }
 
     fn __aenter__<'py>(this: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -206,8 +212,8 @@ impl Meter {
             return python::wait(py)?.getattr("enter")?.call1((this, reader));
         }
         python::tell(py, native.untold())?;
-        Self::open(&this, None)?;
-        Ok(Bound::new(py, Done(Some(this.unbind())))?.into_any())
+        Self::open(&this, None, true)?;
+        Done::with(py, Some(this.into_any().unbind()))
     }
 
     #[pyo3(signature = (*_exception))]
@@ -220,7 +226,7 @@ impl Meter {
             return python::wait(py)?.getattr("leave")?.call1((this, reader));
         }
         this.get().__exit__(py, _exception)?;
-        Ok(Bound::new(py, Done(None))?.into_any())
+        Done::with(py, None)
     }
 
     /// Closes the stage that is open and opens the next: what has passed since the mark before, or
@@ -368,12 +374,12 @@ impl Meter {
 
     /// The second half of entering, for a coroutine.
     fn _open(this: &Bound<'_, Self>, driver: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        Self::open(this, driver.map(Reader::driven_by).transpose()?)
+        Self::open(this, driver.map(Reader::driven_by).transpose()?, true)
     }
 
     /// The first half of leaving: stops the clock, and says when.
     fn _stop(&self, py: Python<'_>) -> PyResult<u64> {
-        match self.stop(py) {
+        match self.halt(py) {
             (close_ns, Some(interrupt)) => self.close(py, close_ns).and(Err(interrupt)),
             (close_ns, None) => Ok(close_ns),
         }
@@ -381,6 +387,11 @@ impl Meter {
 
     fn _close(&self, py: Python<'_>, close_ns: u64) -> PyResult<()> {
         self.close(py, close_ns)
+    }
+
+    /// Nothing is left to wait for before a window opens.
+    fn _is_ready(&self) -> bool {
+        self.native().is_ready()
     }
 
     /// Calls `then` with None when its first reading is there, or is not worth waiting for.
@@ -408,24 +419,5 @@ impl Meter {
         let state = std::mem::take(&mut inner.state);
         drop(inner);
         drop((gone, state));
-    }
-}
-
-/// An awaitable that has its value already.
-#[pyclass(module = "joulebook._native", frozen)]
-struct Done(Option<Py<Meter>>);
-
-#[pymethods]
-impl Done {
-    fn __await__(this: Py<Self>) -> Py<Self> {
-        this
-    }
-
-    fn __iter__(this: Py<Self>) -> Py<Self> {
-        this
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Err(PyStopIteration::new_err((self.0.as_ref().map(|meter| meter.clone_ref(py)),)))
     }
 }

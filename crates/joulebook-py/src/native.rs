@@ -257,6 +257,11 @@ impl Native {
         &self.blank
     }
 
+    /// The search is over, and there are cards.
+    pub fn is_found(&self) -> bool {
+        self.found.get().is_some_and(|found| found.trouble.is_none())
+    }
+
     /// It may be used again without asking [`Native::of`].
     pub fn is_current(&self) -> bool {
         self.generation == GENERATION.load(Ordering::Acquire)

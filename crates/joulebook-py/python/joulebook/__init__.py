@@ -14,9 +14,12 @@ neither blocks nor slows it.
 """
 
 from ._native import (
+    Books,
     Energy,
     Meter,
     Node,
+    Receipt,
+    Ticket,
     current,
     mark,
     read_gpu_state,
@@ -39,6 +42,16 @@ from .backends import (
 
 from ._dataclass import Fields
 
+
+def __getattr__(name: str) -> object:
+    """What takes longer to import than the rest, when it is asked for."""
+    if name == "metered":
+        from ._metered import metered
+
+        return metered
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __version__ = version()
 
 # giul's are dataclasses, and are used as such.
@@ -50,6 +63,7 @@ EnergyMeter = Meter
 
 __all__ = [
     "Backend",
+    "Books",
     "Energy",
     "EnergyMeter",
     "Fit",
@@ -57,13 +71,16 @@ __all__ = [
     "Node",
     "NvmlCounter",
     "NvmlPower",
+    "Receipt",
     "RemoteAgent",
     "SmiSampler",
+    "Ticket",
     "__version__",
     "counter_for",
     "current",
     "fits",
     "mark",
+    "metered",
     "probe_node",
     "read_compute_apps",
     "read_gpu_state",
