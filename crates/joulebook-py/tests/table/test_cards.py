@@ -13,13 +13,14 @@ CARD = "card 0\n  dynamic\n  idle 70\n  counter period_ms=5\n  sensor window_ms=
 IDLE_W, BUSY_W = 70.0, 400.0
 
 
-def window(at, seconds, marks=(), way="sync", settle=False, **options):
+def window(at, seconds, marks=(), way="sync", readable=True, **options):
     """A window on a busy card, and what it truly cost above idle."""
     node = at.implementation.Node(name="iris", idle_w=IDLE_W, is_local=True)
-    meter = at.implementation.Meter.for_node(node, **options)
-    # The recorder of a package that has one is running.
     at.live.set(0, BUSY_W)
-    time.sleep(0.5)
+    if readable:
+        at.ready(node)
+    time.sleep(0.3)
+    meter = at.implementation.Meter.for_node(node, **options)
 
     async def run():
         async with meter:
@@ -40,7 +41,7 @@ def window(at, seconds, marks=(), way="sync", settle=False, **options):
                 if mark:
                     meter.mark(mark)
             span = opened, at.live.now_ns()
-    energy = meter.settle(5) if settle else meter.result(tokens=100)
+    energy = meter.result(tokens=100)
     return {"energy": at.seen(energy, 100), "truth": at.truth(0, span, IDLE_W)}
 
 
@@ -86,7 +87,8 @@ def test_a_short_window_through_the_program(machine, ours):
 @behaviour("README, Backends")
 def test_neither(machine):
     """Without either a window is estimated with a hint, backend `none`."""
-    seen = machine(CARD, nvml=False, smi=False).play(window, seconds=0.02, joules_per_1k_hint=4100.0)
+    seen = machine(CARD, nvml=False, smi=False).play(window, seconds=0.02, readable=False,
+                                                               joules_per_1k_hint=4100.0)
     energy = seen["energy"]
     assert (energy.method, energy.backend, energy.source) == ("estimated", "none", "none")
     assert energy.joules == pytest.approx(410.0)

@@ -26,15 +26,15 @@ def by_pid(apps):
     return sorted(apps, key=lambda app: app["pid"])
 
 
-def asked(at, index=0, patience_s=2.0):
+def asked(at, index=0, patience_s=20.0):
     """All that is asked of a card without a window."""
     giul = at.implementation
     node = giul.Node(gpu_index=index, is_local=True)
     # A package that has a recorder needs its first reading.
-    at.until(lambda: asyncio.run(giul.probe_node(node)), seconds=patience_s)
+    at.until(lambda: asyncio.run(giul.probe_node(node)), seconds=min(patience_s, 2.0))
     return {"power": giul.read_power_w(index), "apps": giul.read_compute_apps(index),
             "state": giul.read_gpu_state(index), "probe": asyncio.run(giul.probe_node(node)),
-            "sampler": giul.SmiSampler(index).read_watts()}
+            "sampler": at.until(giul.SmiSampler(index).read_watts, seconds=patience_s)}
 
 
 @behaviour("README, Probing a card")
