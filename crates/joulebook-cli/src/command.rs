@@ -34,7 +34,7 @@ pub enum Command {
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
     /// Say what a token costs at each level of concurrency, and hold records against each other
-    Bench(bench::Arguments),
+    Bench(Box<bench::Arguments>),
     /// Show where things are kept, what is known of each card, and what was set how
     Config(config::Arguments),
 }
@@ -50,13 +50,18 @@ impl Command {
             Self::Read(arguments) => read::run(arguments),
             Self::Agent(arguments) => agent::run(arguments, context),
             Self::Audit(arguments) => audit::run(&arguments),
-            Self::Bench(arguments) => bench::run(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments, context),
             Self::Config(arguments) => config::run(&arguments, context),
         }
     }
 
-    /// True when standard error belongs to somebody else: a command that is run.
-    pub const fn is_quiet(&self) -> bool {
-        matches!(self, Self::Run(_) | Self::Demo(_))
+    /// What it logs where nobody says otherwise: nothing where standard error belongs to somebody
+    /// else, a command that is run; a service also what is good again.
+    pub const fn usual_log(&self) -> &'static str {
+        match self {
+            Self::Run(_) | Self::Demo(_) => "off",
+            Self::Agent(_) => "warn,joulebook=info",
+            _ => "warn",
+        }
     }
 }

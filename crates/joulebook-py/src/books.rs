@@ -48,7 +48,6 @@ use crate::{
 /// RuntimeError where a card has books already, OSError or ValueError for its files.
 #[pyclass(module = "joulebook", frozen)]
 pub struct Books {
-    native: Arc<Native>,
     split: Split,
     lenient: bool,
     rho: Rhos,
@@ -57,13 +56,18 @@ pub struct Books {
 
 struct Kept {
     books: books::Books,
-    /// Of cards that were found, and in this process.
-    native: Option<Arc<Native>>,
+    native: Arc<Native>,
+    /// They are the books of cards that were found.
+    of_cards: bool,
     closed: bool,
 }
 
 impl Books {
-    fn begin(&self, journal: Option<JournalFile>) -> Result<books::Books, BooksError> {
+    fn begin(
+        &self,
+        native: &Native,
+        journal: Option<JournalFile>,
+    ) -> Result<books::Books, BooksError> {
         let mut settings = Settings {
             rho: self.rho.clone(),
             lenient: self.lenient,
@@ -71,33 +75,41 @@ impl Books {
             ..Settings::default()
         };
         settings.keeping.split = self.split;
-        books::Books::of(self.native.meter(), settings)
+        books::Books::of(native.meter(), settings)
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The books as they are kept now.
+    /// The books as they are kept now; begun anew in a fork's child, or where cards came late.
     fn now(&self, py: Python<'_>) -> PyResult<books::Books> {
         let mut kept = self.lock();
-        let is_current = kept.native.as_ref().is_some_and(|native| native.is_ours());
-        if is_current || kept.closed || !self.native.is_found() {
+        if kept.closed || (kept.of_cards && kept.native.is_ours()) {
             return Ok(kept.books.clone());
         }
-        // A fork's child, or cards that were found late.
-        let trouble = match self.begin(None) {
-            Ok(books) => {
+        if !kept.native.is_ours() {
+            kept.native = Native::of(&kept.native.wanted);
+            kept.of_cards = false;
+        }
+        let native = Arc::clone(&kept.native);
+        drop(kept);
+        if !native.is_ready() && python::may_wait(py)? {
+            py.detach(|| native.wait());
+        }
+        let mut trouble = native.untold();
+        let mut kept = self.lock();
+        if native.is_found() && !kept.of_cards {
+            match self.begin(&native, None) {
                 // What a fork's parent keeps is not ours to end.
-                std::mem::forget(std::mem::replace(&mut kept.books, books));
-                None
+                Ok(books) => std::mem::forget(std::mem::replace(&mut kept.books, books)),
+                Err(error) => trouble.push(error.to_string()),
             }
-            Err(error) => Some(error.to_string()),
-        };
-        kept.native = Some(Arc::clone(&self.native));
+            kept.of_cards = true;
+        }
         let books = kept.books.clone();
         drop(kept);
-        python::tell(py, trouble.into_iter().collect()).map(|()| books)
+        python::tell(py, trouble).map(|()| books)
     }
 }
 
@@ -118,7 +130,7 @@ impl Books {
             .find(|it| words::word(it) == split)
             .ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "split: {split:?} is none of 'weighted', 'token', 'time', 'equal'"
+                    "split: '{split}' is none of 'weighted', 'token', 'time', 'equal'"
                 ))
             })?;
         let journal = journal.map(|path| {
@@ -131,15 +143,14 @@ impl Books {
         let (native, _) = of_node(node, Asking::usual(0.0))?;
         py.detach(|| native.wait());
         python::tell(py, native.untold())?;
-        let kept = Kept { books: books::Books::off(), native: None, closed: false };
+        let kept = Kept { books: books::Books::off(), native, of_cards: false, closed: false };
         let rho = rho.transpose()?.unwrap_or_default();
-        let this = Self { native, split, lenient, rho, kept: Mutex::new(kept) };
-        let books = this
-            .begin(journal.transpose()?)
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let this = Self { split, lenient, rho, kept: Mutex::new(kept) };
         let mut kept = this.lock();
-        kept.books = books;
-        kept.native = this.native.is_found().then(|| Arc::clone(&this.native));
+        kept.books = this
+            .begin(&kept.native, journal.transpose()?)
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        kept.of_cards = kept.native.is_found();
         drop(kept);
         Ok(this)
     }
@@ -196,7 +207,7 @@ impl Books {
         let mut kept = self.lock();
         kept.closed = true;
         let books = std::mem::replace(&mut kept.books, books::Books::off());
-        let is_ours = kept.native.take().is_none_or(|native| native.is_ours());
+        let is_ours = kept.native.is_ours();
         drop(kept);
         if is_ours {
             py.detach(|| books.close());

@@ -379,35 +379,38 @@ impl Node {
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let py = this.py();
         let said = PyDict::new(py);
-        for name in Self::__match_args__() {
+        for name in FIELDS {
             // What was left out may mean something else beside what is changed.
-            let left_out = name == "idle_w" && this.get().said.idle == IdleFloor::LeftOut;
+            let left_out = *name == "idle_w" && this.get().said.idle == IdleFloor::LeftOut;
             if !left_out {
-                said.set_item(name, this.getattr(name)?)?;
+                said.set_item(name, this.getattr(*name)?)?;
             }
         }
         Ok((PyTuple::empty(py), said))
     }
 
     #[classattr]
-    fn __match_args__() -> [&'static str; 12] {
-        [
-            "name",
-            "gpu_index",
-            "idle_w",
-            "is_local",
-            "power_endpoint",
-            "serving_match",
-            "contention_floor_mib",
-            "contention_ignore",
-            "gpus",
-            "serving_pid",
-            "serving_port",
-            "token_file",
-        ]
+    fn __match_args__(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(py, FIELDS)
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-        crate::words::repr(this.as_any(), &Self::__match_args__())
+        crate::words::repr(this.as_any(), FIELDS)
     }
 }
+
+/// Its fields, giul's first and in its order.
+const FIELDS: &[&str] = &[
+    "name",
+    "gpu_index",
+    "idle_w",
+    "is_local",
+    "power_endpoint",
+    "serving_match",
+    "contention_floor_mib",
+    "contention_ignore",
+    "gpus",
+    "serving_pid",
+    "serving_port",
+    "token_file",
+];

@@ -19,6 +19,7 @@ mod owner;
 mod pending;
 mod rho;
 mod settings;
+mod statement;
 mod ticket;
 mod trial;
 
@@ -41,6 +42,7 @@ pub use live::Rate;
 pub use pending::PendingReceipt;
 pub use rho::{RhoFileError, Rhos};
 pub use settings::{BooksError, Labels, Level, Settings};
+pub use statement::{Post, Statement, StatementLine};
 pub use ticket::Ticket;
 pub use trial::{CardTrial, FloorFrom, IdleFloor, TrialBalance};
 

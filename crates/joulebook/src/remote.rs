@@ -91,6 +91,11 @@ pub(crate) fn cards_of(node: &Node) -> Result<Vec<Arc<Card>>, RemoteError> {
     Ok(cards)
 }
 
+/// Whether that is an address that an agent can be asked at; asks nobody.
+pub fn check(endpoint: &str) -> Result<(), RemoteError> {
+    Endpoint::parse(endpoint).map(|_| ())
+}
+
 /// The cards that a node's agent lists. Waits for the answer, at most the node's timeout.
 pub fn list(node: &Node) -> Result<wire::Cards, RemoteError> {
     client(node)?.get(CARDS)

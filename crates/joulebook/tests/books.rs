@@ -11,5 +11,6 @@ mod books {
     mod flight;
     mod floors;
     mod live;
+    mod slow;
     mod tenants;
 }

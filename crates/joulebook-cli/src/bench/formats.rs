@@ -24,10 +24,11 @@ pub enum Format {
     Vllm,
 }
 
-/// Writes each rung that has finished repeats, and says which files.
+/// Writes each rung that has measured requests (somebody else's generator has none), and says which
+/// files.
 pub fn write(record: &Record, format: Format, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
-    for rung in record.rungs.iter().filter(|rung| rung.finished().next().is_some()) {
+    for rung in record.rungs.iter().filter(|rung| measured(rung).next().is_some()) {
         let name = rung.kind.to_string();
         let texts = match format {
             Format::Aiperf => vec![

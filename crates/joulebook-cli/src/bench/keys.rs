@@ -11,7 +11,7 @@ use super::{
     gauge::HOLD_FORWARD,
     record::{Books, Counter, Latencies, Record, Rung},
     statistics::Statistics,
-    sums::{Metered, Sums},
+    sums::{Metered, Sums, latencies},
 };
 
 /// The flat keys of a record, in the order they are written.
@@ -133,7 +133,7 @@ impl Keys {
             let rail = Metered { energy: *counter, tokens: None, windows: 0 };
             self.counter(&at(name.prefix()), &rail);
         }
-        self.latencies(prefix, &sums.latencies);
+        self.latencies(prefix, &latencies(rung));
     }
 
     fn counter(&mut self, name: &str, metered: &Metered<Counter>) {
@@ -196,3 +196,6 @@ impl Serialize for Keys {
         map.end()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,13 +12,15 @@ mod tap;
 mod window;
 
 use std::{
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use joulebook::{
-    Card, Idle, Meter, Node,
+    Card, Idle, Meter, Node, Power,
     books::{Books, Rhos, Settings},
+    core::ring::Point,
     smi::Feed,
 };
 
@@ -26,7 +28,10 @@ pub use accounts::Accounts;
 use tap::Log;
 pub use window::{Closed, Figures, Opened};
 
-use crate::bench::record::{Baseline, Place, Sampler, Source};
+use crate::bench::{
+    gauge,
+    record::{Baseline, Place, Sampler, Source},
+};
 
 /// How long a rail may take to show its first reading.
 const FIRST_READING: Duration = Duration::from_secs(3);
@@ -39,8 +44,12 @@ const UNREST_W: f64 = 10.0;
 pub struct Asked {
     /// The cards, as people name them; none: the first.
     pub gpus: Vec<String>,
-    /// The port that the serving process listens on, where it is this machine's.
+    /// The port that the serving process listens on, on the cards' host.
     pub port: Option<u16>,
+    /// The agent on the cards' host, where that is not this one.
+    pub node: Option<String>,
+    /// The file with the agent's token.
+    pub token_file: Option<PathBuf>,
 }
 
 /// The energy half of a run.
@@ -48,7 +57,7 @@ pub struct Asked {
 pub struct Energy {
     rails: Option<Rails>,
     source: Source,
-    books: Books,
+    books: Option<Books>,
     accounts: Accounts,
     asked: Asked,
     began: Instant,
@@ -74,7 +83,8 @@ struct Rails {
 #[derive(Debug)]
 struct Gauge {
     card: Arc<Card>,
-    log: Arc<Log>,
+    /// Each reading as it was; none where only the card's series holds them.
+    log: Option<Arc<Log>>,
 }
 
 impl Energy {
@@ -88,7 +98,7 @@ impl Energy {
         Self {
             rails,
             source,
-            books: Books::off(),
+            books: None,
             accounts: Accounts::default(),
             asked,
             began: Instant::now(),
@@ -106,9 +116,14 @@ impl Energy {
         self.rails.is_some()
     }
 
-    /// The books; off where nothing is read.
-    pub const fn books(&self) -> &Books {
-        &self.books
+    /// The books; off where nothing is read, and before the baseline.
+    pub fn books(&self) -> Books {
+        self.books.clone().unwrap_or_else(Books::off)
+    }
+
+    /// True once requests have receipts.
+    pub const fn keeps_books(&self) -> bool {
+        self.books.is_some()
     }
 
     /// What the books did, by time.
@@ -144,7 +159,7 @@ impl Energy {
         Some(baseline)
     }
 
-    fn open_books(&self, rails: &Rails, floors: Vec<f64>, rho: Rhos) -> Books {
+    fn open_books(&self, rails: &Rails, floors: Vec<f64>, rho: Rhos) -> Option<Books> {
         let family = || {
             let residents = rails.meter.cards().iter().filter_map(|card| card.residents_now());
             residents.flat_map(|residents| residents.family)
@@ -156,6 +171,8 @@ impl Energy {
             gpus: rails.meter.cards().iter().map(|card| card.device().uuid.clone()).collect(),
             idle: Idle::Each(floors),
             serving_port: port,
+            is_local: self.asked.node.is_none(),
+            power_endpoint: self.asked.node.clone(),
             ..Node::default()
         };
         let meter = Meter::of_cards(&node, rails.meter.cards().to_vec());
@@ -166,10 +183,9 @@ impl Energy {
             journal: Some(Box::new(self.accounts.clone())),
             ..Settings::default()
         };
-        Books::of(&meter, settings).unwrap_or_else(|error| {
-            tracing::warn!("no request has a receipt: {error}");
-            Books::off()
-        })
+        Books::of(&meter, settings)
+            .inspect_err(|error| tracing::warn!("no request has a receipt: {error}"))
+            .ok()
     }
 
     /// What the long-lived reader of the gauge did so far, and cost.
@@ -178,7 +194,7 @@ impl Energy {
         if rails.gauges.is_empty() {
             return None;
         }
-        let refused: u64 = rails.gauges.iter().map(|gauge| gauge.log.refused()).sum();
+        let refused: u64 = rails.gauges.iter().map(Gauge::refused).sum();
         let recorders = || rails.gauges.iter().map(|gauge| gauge.card.cost());
         let (cpu_ns, rejected_lines) = match &rails.feed {
             Some(feed) => {
@@ -196,13 +212,79 @@ impl Energy {
     }
 }
 
-/// Where energy is read from, by the loopback rule, in a sentence where it is nowhere.
-pub fn place(is_local: bool, url: &str) -> Result<Place, String> {
-    if is_local {
-        return Ok(Place::Local);
+impl Asked {
+    /// Where energy is read from, by the loopback rule: at the agent that is named, else here if the
+    /// target is this machine, else nowhere, and then why.
+    pub fn place(&self, is_local: bool, url: &str) -> Result<Place, String> {
+        match &self.node {
+            Some(_) => Ok(Place::Node),
+            None if is_local => Ok(Place::Local),
+            None => Err(format!(
+                "{url} is not this machine, so the cards here say nothing of it: no energy is \
+                 recorded (--node names the agent of its host)"
+            )),
+        }
     }
-    Err(format!(
-        "{url} is not this machine, so the cards here say nothing of it: no energy is recorded \
-         (--node names the agent of its host)"
-    ))
+}
+
+impl Gauge {
+    /// The readings between two instants.
+    fn between(&self, from_ns: u64, to_ns: u64) -> Vec<gauge::Reading> {
+        if let Some(log) = &self.log {
+            return log.between(from_ns, to_ns);
+        }
+        let points = self.card.series().span(from_ns, to_ns, 1, 1);
+        let inside = points.iter().filter(|point| (from_ns..=to_ns).contains(&point.at_ns));
+        let reading = |point: &Point| gauge::Reading {
+            at_ns: point.at_ns,
+            power: Power::from_microwatts(point.power_uw),
+            capped: None,
+            braked: None,
+        };
+        inside.map(reading).collect()
+    }
+
+    fn has_any(&self) -> bool {
+        match &self.log {
+            Some(log) => log.has_any(),
+            None => self.card.series().newest().is_some(),
+        }
+    }
+
+    fn refused(&self) -> u64 {
+        self.log.as_ref().map_or_else(|| self.card.cost().rejected, |log| log.refused())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::{keys::Keys, record::Record, sample};
+
+    #[test]
+    fn only_the_targets_own_cards_are_read() {
+        let here = Asked::default();
+        assert_eq!(here.place(true, "http://127.0.0.1:1/v1"), Ok(Place::Local));
+        let why = here.place(false, "http://192.0.2.7:1/v1").unwrap_err();
+        assert!(why.contains("192.0.2.7") && why.contains("--node"), "{why}");
+        let there = Asked { node: Some("http://192.0.2.7:9402".to_owned()), ..Asked::default() };
+        // Also through a tunnel, whose near end is this machine.
+        assert_eq!(there.place(false, ""), Ok(Place::Node));
+        assert_eq!(there.place(true, ""), Ok(Place::Node));
+    }
+
+    #[tokio::test]
+    async fn without_cards_there_are_no_keys_of_energy_and_a_line_says_why() {
+        let mut energy = Energy::none("the target is another machine");
+        let figures = energy.settle(energy.open().close()).await;
+        assert_eq!((figures.gauge(), figures.counter()), (None, None));
+        assert_eq!(energy.keep_baseline(&figures, Rhos::default()), None);
+        assert!(energy.warnings.is_empty() && energy.sampler().is_none());
+        assert_eq!(energy.accounts().window(0, u64::MAX, &std::collections::HashSet::new()), None);
+        let record = Record { source: energy.source().clone(), ..sample::empty() };
+        let record = Record { baseline: None, sampler: None, ..record };
+        assert!(Keys::of(&record).iter().all(|(key, _)| !key.contains("gpu_")));
+        let page = crate::bench::report::page(&record);
+        assert!(page.contains("No energy: the target is another machine"), "{page}");
+    }
 }

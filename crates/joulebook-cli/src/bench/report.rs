@@ -9,7 +9,7 @@ use super::{
     interval,
     record::{Kind, Record, Repeat, Rung},
     ruler::Ruler,
-    sums::Sums,
+    sums::{Sums, latencies},
 };
 
 const UNKNOWN: &str = "–";
@@ -165,7 +165,8 @@ fn row(record: &Record, rung: &Rung, ruler: Option<Ruler>) -> Vec<String> {
             .and_then(|it| it.energy.mean_watts())
             .or_else(|| sums.counter.and_then(|it| it.energy.mean_watts())),
     ));
-    let latencies = [&sums.latencies.ttft_ms, &sums.latencies.tpot_ms, &sums.latencies.e2el_ms];
+    let latencies = latencies(rung);
+    let latencies = [&latencies.ttft_ms, &latencies.tpot_ms, &latencies.e2el_ms];
     cells.extend(latencies.map(|of| match of {
         Some(of) => {
             format!("{}/{}", brief(of.median()), brief(of.percentile(99).unwrap_or(of.max)))

@@ -6,11 +6,14 @@
 
 use serde::{Deserialize, Serialize};
 
+mod named;
+
 /// The percentiles of a summary, in per cent.
 pub const PERCENTILES: [u8; 9] = [1, 5, 10, 25, 50, 75, 90, 95, 99];
 
 /// A summary of values; all in the unit of the values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "named::Named", into = "named::Named")]
 pub struct Statistics {
     /// How many.
     pub count: u64,

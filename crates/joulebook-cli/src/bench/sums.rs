@@ -41,9 +41,6 @@ pub struct Sums {
     pub books: Option<Books>,
     /// Other rails.
     pub rails: Vec<(RailName, Counter)>,
-    /// Of the requests of all repeats; none where they are not at hand and there is more than one
-    /// repeat.
-    pub latencies: Latencies,
 }
 
 impl Sums {
@@ -66,7 +63,6 @@ impl Sums {
             counter: metered(finished(), |repeat| repeat.counter, Counter::then),
             books: finished().filter_map(|repeat| repeat.books).reduce(Books::then),
             rails: rails(finished()),
-            latencies: latencies(rung),
         })
     }
 
@@ -142,8 +138,9 @@ fn rails<'a>(repeats: impl Iterator<Item = &'a Repeat> + Clone) -> Vec<(RailName
     [RailName::Cpu, RailName::Dram].into_iter().filter_map(of).collect()
 }
 
-/// Of all requests where they are at hand, else of the only repeat.
-fn latencies(rung: &Rung) -> Latencies {
+/// A rung's latencies: of the requests of all its repeats where they are at hand, else of the only
+/// repeat. By itself, since it sorts all of them.
+pub fn latencies(rung: &Rung) -> Latencies {
     let of_requests = Latencies::of(rung.finished().flat_map(|repeat| &repeat.requests));
     if !of_requests.is_empty() {
         return of_requests;

@@ -266,6 +266,15 @@ impl Sums {
     }
 }
 
+impl Figures {
+    /// Taken back.
+    pub fn back(&self) -> Self {
+        let back = |uj: f32| -uj;
+        let (rules_uj, late_uj) = (self.rules_uj.map(back), self.late_uj.map(back));
+        Self { rules_uj, late_uj, part: -self.part }
+    }
+}
+
 impl Weighed {
     /// Of a request that is known; ρ waits for the number of emitters.
     #[inline]

@@ -92,15 +92,9 @@ impl Tally {
     }
 
     /// A tick that was settled turns out to have been another.
-    pub fn correct(&mut self, edge_uj: u64, before: &Figures, after: &Figures) {
-        let back = |uj: f32| -uj;
-        let before_back = Figures {
-            rules_uj: before.rules_uj.map(back),
-            late_uj: before.late_uj.map(back),
-            part: before.part,
-        };
-        self.add(&before_back, true);
-        self.add(after, true);
+    pub fn correct(&mut self, edge_uj: u64, before: &Figures, after: &Figures, coarse: bool) {
+        self.add(&before.back(), coarse);
+        self.add(after, coarse);
         // A share that moves by so much in one tick moves its changes at both edges by that.
         let moved = f64::from((after.part - before.part).abs());
         self.bound_uj += 2.0 * moved * edge_uj as f64 + 1.0;

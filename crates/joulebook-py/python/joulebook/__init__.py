@@ -13,6 +13,7 @@ that is shared is witnessed, not measured. Metering raises nothing into the work
 neither blocks nor slows it.
 """
 
+from ._dataclass import like_a_dataclass
 from ._native import (
     Books,
     Energy,
@@ -40,7 +41,9 @@ from .backends import (
     read_power_w,
 )
 
-from ._dataclass import Fields
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._metered import metered as metered
 
 
 def __getattr__(name: str) -> object:
@@ -55,8 +58,8 @@ def __getattr__(name: str) -> object:
 __version__ = version()
 
 # giul's are dataclasses, and are used as such.
-for _class in (Energy, Node):
-    _class.__dataclass_fields__ = Fields()  # type: ignore[attr-defined]
+like_a_dataclass(Energy)
+like_a_dataclass(Node)
 
 #: The name under which giul's first users know it.
 EnergyMeter = Meter

@@ -13,9 +13,13 @@ class Fields:
     def __get__(self, instance: object, owner: type) -> dict[str, Any]:
         import dataclasses
 
-        names: tuple[str, ...] = owner.__match_args__  # type: ignore[attr-defined]
-        fields: dict[str, Any] = dataclasses.make_dataclass(
-            owner.__name__, names, frozen=True
-        ).__dataclass_fields__
-        owner.__dataclass_fields__ = fields  # type: ignore[attr-defined]
+        names: tuple[str, ...] = getattr(owner, "__match_args__")
+        twin = dataclasses.make_dataclass(owner.__name__, names, frozen=True)
+        fields: dict[str, Any] = getattr(twin, "__dataclass_fields__")
+        setattr(owner, "__dataclass_fields__", fields)
         return fields
+
+
+def like_a_dataclass(owner: type) -> None:
+    """Makes `dataclasses.fields`, `asdict` and `replace` work on its instances."""
+    setattr(owner, "__dataclass_fields__", Fields())

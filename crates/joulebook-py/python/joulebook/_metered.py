@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ._native import Energy, NodeLike, Receipt
+    from ._native import Energy, Receipt
+    from .types import NodeLike
 
 
 def metered(

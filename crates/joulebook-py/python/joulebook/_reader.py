@@ -46,9 +46,10 @@ class Reader:
 
     def open(self) -> None:
         """Starts to read. A counter is read before the window opens."""
+        # Asked before the thread starts, so that its first reading answers.
+        asked = self._ask() if self.counter else 0
         self._start()
-        if self.counter:
-            self._wait(self._ask(), PATIENCE_S)
+        self._wait(asked, PATIENCE_S)
         self.readings.open()
 
     def mark(self, name: str) -> None:
@@ -118,9 +119,10 @@ class Reader:
         """The same from a coroutine."""
         read = self._coroutine()
         if read is None:
+            asked = self._ask() if self.counter else 0
             self._start()
             if self.counter:
-                await in_thread(self._wait, self._ask(), PATIENCE_S)
+                await in_thread(self._wait, asked, PATIENCE_S)
             self.readings.open()
             return
         import asyncio

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
     from typing import Any
 
-    from ._native import Books, Energy, NodeLike, Receipt
+    from ._native import Books, Energy, Receipt
+    from .types import NodeLike
 
     Scope = MutableMapping[str, Any]
     Message = MutableMapping[str, Any]

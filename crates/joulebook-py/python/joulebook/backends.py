@@ -15,8 +15,7 @@ from ._wait import in_thread, until, within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._native import NodeLike
-    from .types import CardState, ComputeApp
+    from .types import CardState, ComputeApp, NodeLike
 
 __all__ = [
     "COUNTER",

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
     from typing import Any, TypeVar
 
-    from ._native import Books, NodeLike, Receipt
+    from ._native import Books, Receipt
+    from .types import NodeLike
 
     Client = TypeVar("Client")
 

@@ -1,6 +1,10 @@
 """The shapes of what is given as plain data."""
 
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
+
+#: A Node, or any object with a node's attributes: those it lacks take the defaults, so none is asked
+#: for here.
+NodeLike: TypeAlias = object
 
 
 class ComputeApp(TypedDict):

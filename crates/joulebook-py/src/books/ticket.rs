@@ -114,7 +114,7 @@ impl Ticket {
         source: &str,
     ) -> PyResult<()> {
         let source = SOURCES.into_iter().find(|it| word(it) == source).ok_or_else(|| {
-            PyValueError::new_err(format!("source: {source:?} is none of tokens"))
+            PyValueError::new_err(format!("source: '{source}' is none of tokens"))
         })?;
         self.lock().usage = Usage {
             prompt: prompt_tokens,
@@ -137,7 +137,7 @@ impl Ticket {
             "abandoned" => books::Ticket::abandon,
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "status: {other:?} is none of 'done', 'failed', 'cancelled', 'abandoned'"
+                    "status: '{other}' is none of 'done', 'failed', 'cancelled', 'abandoned'"
                 )));
             }
         };

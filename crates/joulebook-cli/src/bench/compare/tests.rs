@@ -57,6 +57,23 @@ fn what_cannot_be_told_is_not_claimed() {
 }
 
 #[test]
+fn a_verdict_needs_the_whole_interval() {
+    let of = |low: f64, high: f64| judged(Interval { mean: (low * high).sqrt(), low, high }, 0.01);
+    for (low, high, verdict) in [
+        (0.90, 0.95, Verdict::Lower),
+        (0.90, 1.05, Verdict::Open),
+        (0.95, 1.10, Verdict::Open),
+        (1.05, 1.10, Verdict::Higher),
+        (0.995, 1.005, Verdict::Same),
+        (0.995, 1.02, Verdict::Open),
+        (1.005, 1.02, Verdict::Higher),
+        (0.98, 0.995, Verdict::Lower),
+    ] {
+        assert_eq!(of(low, high), verdict, "{low} to {high}");
+    }
+}
+
+#[test]
 fn the_same_is_said_only_within_the_margin() {
     let a = sample::sweep(&[1, 8], 4, 0.02, 1.0);
     let b = sample::sweep(&[1, 8], 4, 0.02, 1.004);

@@ -15,7 +15,7 @@ use super::{
     rate,
 };
 use crate::bench::{
-    record::{Record, Request, Rung},
+    record::{Lengths, Record, Request, Rung},
     sums::Sums,
 };
 
@@ -210,14 +210,17 @@ fn energy(record: &Record, rung: &Rung, metrics: &[Metric]) -> Vec<Metric> {
 
 fn config(record: &Record, rung: &Rung) -> Value {
     let (settings, target) = (&record.settings, &record.target);
-    let phase = json!({
-        "name": "profiling",
-        "kind": "profiling",
-        "type": if rate(rung.kind).is_some() { "poisson" } else { "concurrency" },
-        "requests": measured(rung).count(),
-        "concurrency": rung.kind.concurrency(),
-        "rate": rate(rung.kind),
-    });
+    let requests = measured(rung).count();
+    let mut phase = json!({"name": "profiling", "kind": "profiling", "requests": requests});
+    if let Some(fields) = phase.as_object_mut() {
+        let rate = rate(rung.kind);
+        let by = if rate.is_some() { "poisson" } else { "concurrency" };
+        fields.insert("type".to_owned(), json!(by));
+        match rate {
+            Some(rate) => fields.insert("rate".to_owned(), json!(rate)),
+            None => fields.insert("concurrency".to_owned(), json!(rung.kind.concurrency())),
+        };
+    }
     json!({
         "models": {"items": [{"name": target.model}]},
         "endpoint": {
@@ -227,7 +230,32 @@ fn config(record: &Record, rung: &Rung) -> Value {
             "use_server_token_count": true,
             "extra": {"ignore_eos": settings.ignore_eos},
         },
+        "datasets": [dataset(record, requests)],
         "phases": [phase],
+    })
+}
+
+fn dataset(record: &Record, requests: usize) -> Value {
+    let lengths = [&record.settings.prompt, &record.settings.answer];
+    let file = lengths.into_iter().flatten().find_map(|lengths| match lengths {
+        Lengths::File { path, .. } => Some(path),
+        Lengths::Fixed { .. } => None,
+    });
+    if let Some(path) = file {
+        return json!({"name": "main", "type": "file", "path": path});
+    }
+    let mut prompts = Map::new();
+    for (lengths, key) in [(&record.settings.prompt, "isl"), (&record.settings.answer, "osl")] {
+        if let Some(Lengths::Fixed { tokens }) = lengths {
+            prompts.insert(key.to_owned(), json!({"mean": tokens, "stddev": 0.0}));
+        }
+    }
+    json!({
+        "name": "main",
+        "type": "synthetic",
+        "entries": requests,
+        "random_seed": record.settings.seed,
+        "prompts": prompts,
     })
 }
 
@@ -248,6 +276,8 @@ fn line(record: &Record, number: usize, request: &Request) -> Value {
         "credit_issued_ns": at(request.due_ns),
         "request_start_ns": at(request.sent_ns),
         "request_end_ns": at(request.sent_ns + request.ended_ns),
+        "worker_id": "joulebook",
+        "record_processor_id": "joulebook",
         "benchmark_phase": "profiling",
         "was_cancelled": request.outcome == crate::bench::record::Outcome::Cancelled,
     });

@@ -1,5 +1,5 @@
 //! How the cards are read: through the driver's library where that answers, else through one child
-//! of `nvidia-smi`.
+//! of `nvidia-smi`; another host's through its agent.
 
 use std::{env, sync::Arc, thread, time::Duration};
 
@@ -26,12 +26,23 @@ const PERIOD: Duration = Duration::from_millis(100);
 const SMI_PERIOD: Duration = Duration::from_millis(250);
 
 impl Energy {
-    /// Opens this machine's cards. Refused: a card that does not exist. Cards that cannot be read are
-    /// no refusal: the run then goes on without energy, and says why.
-    pub fn local(asked: Asked, profiles: Option<&Profiles>) -> anyhow::Result<Self> {
+    /// Opens the cards: this machine's, or those of the agent that is named. Refused: a card that does
+    /// not exist. Cards that cannot be read are no refusal: the run then goes on without energy, and
+    /// says why.
+    pub fn open_cards(asked: Asked, profiles: Option<&Profiles>) -> anyhow::Result<Self> {
         let gpus = if asked.gpus.is_empty() { vec!["0".to_owned()] } else { asked.gpus.clone() };
-        let node = Node { gpus, ..Node::default() };
-        match rails(&node, profiles) {
+        let node = Node {
+            gpus,
+            is_local: asked.node.is_none(),
+            power_endpoint: asked.node.clone(),
+            token_file: asked.token_file.clone(),
+            ..Node::default()
+        };
+        let found = match &asked.node {
+            Some(_) => of_agent(&node),
+            None => rails(&node, profiles),
+        };
+        match found {
             Ok(rails) => Ok(Self::of(rails, asked)),
             Err(error) if is_usage(&error) => Err(Usage(error.to_string()).into()),
             Err(error) => Ok(Self::none(one_line(&error.to_string()))),
@@ -43,13 +54,13 @@ impl Energy {
         let mut warnings = rails.meter.warnings().to_vec();
         let began = std::time::Instant::now();
         let ready = |rails: &Rails| {
-            rails.gauges.iter().all(|gauge| gauge.log.has_any())
+            rails.gauges.iter().all(Gauge::has_any)
                 && rails.meter.cards().iter().all(|card| card.series().newest().is_some())
         };
         while !ready(&rails) && began.elapsed() < FIRST_READING {
             thread::sleep(Duration::from_millis(5));
         }
-        if let Some(silent) = rails.gauges.iter().find(|gauge| !gauge.log.has_any()) {
+        if let Some(silent) = rails.gauges.iter().find(|gauge| !gauge.has_any()) {
             let why = silent.card.trouble().map_or("it is not known why", words::of_fault);
             warnings.push(format!(
                 "no power reading within {FIRST_READING:?}, so the gauge is left out: {why}"
@@ -70,7 +81,7 @@ impl Energy {
         if rails.gauges.is_empty() && rails.counters.is_empty() {
             return Self::none(format!("the rail is unreadable: {}", warnings.join("; ")));
         }
-        let source = source(&rails);
+        let source = source(&rails, asked.node.clone());
         Self::with(Some(rails), source, asked, warnings)
     }
 }
@@ -102,19 +113,33 @@ fn of_library(driver: &Arc<Driver>, meter: Meter) -> Rails {
         let (tap, log) = Tap::new(gauge, |gauge| Some(gauge.field()));
         let settings =
             joulebook::Settings { gap_ns: Some(PERIOD.as_nanos() as u64), ..Default::default() };
-        Some(Gauge { card: record(Box::new(tap), None, settings), log })
+        Some(Gauge { card: record(Box::new(tap), None, settings), log: Some(log) })
     });
     let gauges = gauges.collect();
     Rails { counters: counters(&meter), gauges, feed: None, period: PERIOD, meter }
 }
 
-/// A meter of each card alone, where all of them have a counter.
+/// Through the agent on the cards' own host: what it passes on is a counter or a gauge.
+fn of_agent(node: &Node) -> Result<Rails, MeterError> {
+    let meter = Meter::for_node(node)?;
+    // Which of the two it is shows with the first reading.
+    meter.wait_ready(FIRST_READING);
+    let counters = counters(&meter);
+    let gauge = |card: &Arc<Card>| Gauge { card: Arc::clone(card), log: None };
+    let is_gauge = counters.is_empty();
+    let gauges = meter.cards().iter().filter(|_| is_gauge).map(gauge).collect();
+    Ok(Rails { counters, gauges, feed: None, period: node.interval, meter })
+}
+
+/// A meter of each card alone, where all of them have a counter. Windows of it are gross: nothing is
+/// subtracted.
 fn counters(meter: &Meter) -> Vec<Meter> {
     let is_counter = |card: &Arc<Card>| matches!(card.device().register, Kind::Counter { .. });
     if !meter.cards().iter().all(is_counter) {
         return Vec::new();
     }
-    let alone = |card: &Arc<Card>| Meter::of_cards(&Node::default(), vec![Arc::clone(card)]);
+    let node = Node::default().idle_watts(0.0);
+    let alone = |card: &Arc<Card>| Meter::of_cards(&node, vec![Arc::clone(card)]);
     meter.cards().iter().map(alone).collect()
 }
 
@@ -132,7 +157,7 @@ fn of_child(node: &Node) -> Result<Rails, MeterError> {
         .map(|info| {
             let (tap, log) = Tap::new(SmiCard::open(&feed, info), SmiCard::field);
             // To list the processes would take a call of the program each time: one child it is.
-            Gauge { card: record(Box::new(tap), None, Default::default()), log }
+            Gauge { card: record(Box::new(tap), None, Default::default()), log: Some(log) }
         })
         .collect();
     let cards = gauges.iter().map(|gauge| Arc::clone(&gauge.card)).collect();
@@ -157,12 +182,16 @@ fn chosen(node: &Node, inventory: &[SmiCardInfo]) -> Result<Vec<SmiCardInfo>, Me
 }
 
 /// What is said of it on the record.
-fn source(rails: &Rails) -> Source {
+fn source(rails: &Rails, node: Option<String>) -> Source {
     let cards = rails.meter.cards();
     let device = |card: &Arc<Card>| card.device();
-    let field = rails.gauges.first().and_then(|gauge| gauge.log.field());
+    let field = rails.gauges.first().and_then(|gauge| gauge.log.as_ref()?.field());
     let gauge = (!rails.gauges.is_empty()).then(|| {
-        let through = if rails.feed.is_some() { "nvidia-smi" } else { "nvml" };
+        let through = match (&node, &rails.feed) {
+            (Some(_), _) => "agent",
+            (None, Some(_)) => "nvidia-smi",
+            (None, None) => "nvml",
+        };
         let field = field.map_or("power.draw", |field| match field {
             "average" => "power.draw.average",
             "instant" => "power.draw.instant",
@@ -171,29 +200,27 @@ fn source(rails: &Rails) -> Source {
         });
         format!("{through} {field}")
     });
-    let counter = (!rails.counters.is_empty()).then(|| "nvml total energy".to_owned());
+    let counter = (!rails.counters.is_empty())
+        .then(|| if node.is_some() { "agent" } else { "nvml" }.to_owned());
     let scope = cards.first().map(|card| card.device().scope).unwrap_or_default();
-    let covers = match scope {
+    let rail = match scope {
         Scope::Gpu => {
-            "the GPU board's: not in them are the machine's processors, memory, fans and supplies"
+            "the GPU board's alone; the machine's processors, memory, fans and supplies are not in it"
         }
         Scope::Module => {
-            "the module's (GPU, processor and memory together): do not set them beside those of a \
-             board"
+            "a module's, GPU, processor and memory together; it does not stand beside a board's"
         }
         Scope::Package => "the processor package's",
         Scope::Machine => "the whole machine's, at its supply",
     };
-    let read_by: Vec<&str> = gauge.as_deref().into_iter().chain(counter.as_deref()).collect();
-    let rail = format!("joules are {covers}; read by {}", read_by.join(" and "));
     Source {
-        place: Place::Local,
-        node: None,
+        place: if node.is_some() { Place::Node } else { Place::Local },
+        node,
         gauge,
         counter,
         cards: cards.iter().map(|card| device(card).uuid.clone()).collect(),
         card_names: cards.iter().map(|card| device(card).name.clone()).collect(),
-        rail: Some(rail),
+        rail: Some(rail.to_owned()),
         simulated: cards.iter().any(|card| device(card).backend == Backend::Simulated),
         why_none: None,
     }

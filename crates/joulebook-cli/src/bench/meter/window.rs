@@ -60,7 +60,7 @@ impl Energy {
         let gauges = rails.map(|rails| rails.gauges.as_slice()).unwrap_or_default();
         let readings: Vec<Vec<gauge::Reading>> = gauges
             .iter()
-            .map(|gauge| gauge.log.between(closed.span.open_ns, closed.span.close_ns))
+            .map(|gauge| gauge.between(closed.span.open_ns, closed.span.close_ns))
             .collect();
         let all: Vec<&[gauge::Reading]> = readings.iter().map(Vec::as_slice).collect();
         Figures {

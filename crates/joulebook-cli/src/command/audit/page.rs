@@ -1,9 +1,6 @@
 //! The trial balance as a page and as an object: the same numbers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::{collections::BTreeMap, fmt::Write};
 
 use comfy_table::{CellAlignment, Table, presets};
 use joulebook::core::ledger::{Account, Auditor, Phase};
@@ -16,7 +13,7 @@ use crate::words::{FAINT, STRONG};
 struct Balance {
     /// In order; requests' accounts as they were asked for.
     accounts: Vec<(String, i128)>,
-    requests: usize,
+    requests: u64,
     transactions: u64,
     counted_uj: i128,
     sum_uj: i128,
@@ -38,7 +35,7 @@ pub fn page(audit: &Audit, each: bool) -> String {
             page,
             "{FAINT}{}, {}{again}{FAINT:#}\n",
             count(balance.transactions, "transaction"),
-            count(balance.requests as u64, "request"),
+            count(balance.requests, "request"),
         );
     }
     let transactions = count(audit.transactions, "transaction");
@@ -85,19 +82,23 @@ impl Balance {
     fn of(books: &[Auditor], each: bool) -> Self {
         let mut held: BTreeMap<Account, i128> = BTreeMap::new();
         let mut phases: BTreeMap<Phase, i128> = BTreeMap::new();
-        let (mut single, mut requests) = (Vec::new(), BTreeSet::new());
+        let mut single = Vec::new();
         for (book, auditor) in books.iter().enumerate() {
-            for (account, uj) in auditor.ledger().balances().0 {
-                let Account::Request(request, phase) = account else {
-                    add(&mut held, account, uj);
-                    continue;
+            for (account, uj) in auditor.ledger().balances() {
+                let request = match account {
+                    Account::Request(_, phase) | Account::Closed(phase) => {
+                        add(&mut phases, phase, uj);
+                        account
+                    }
+                    _ => {
+                        add(&mut held, account, uj);
+                        continue;
+                    }
                 };
-                requests.insert((book, request));
-                add(&mut phases, phase, uj);
                 // Numbers begin anew with each book.
                 let of =
                     if books.len() > 1 { format!("book {}: ", book + 1) } else { String::new() };
-                single.push((format!("{of}{account}"), uj));
+                single.push((format!("{of}{request}"), uj));
             }
         }
         let counted_uj = held.remove(&Account::Register).unwrap_or(0).saturating_neg();
@@ -115,7 +116,7 @@ impl Balance {
             } else {
                 others.chain(summed).collect()
             },
-            requests: requests.len(),
+            requests: books.iter().map(Auditor::requests).fold(0, u64::saturating_add),
             transactions: books.iter().map(Auditor::transactions).fold(0, u64::saturating_add),
             counted_uj,
             sum_uj,

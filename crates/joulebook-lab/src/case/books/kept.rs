@@ -15,7 +15,7 @@ use joulebook::{
         idle::{self, Quiet},
         keeper::{CardFacts, Counts, Keeper, Opening, Payer, Phases, Publish, Settings},
         ledger::{
-            Account, Auditor, Ledger, Transaction,
+            Account, Auditor, Ledger, Reason, Transaction,
             settle::{Others, Rest, Rho, Tick},
         },
         receipt::{Labels, Receipt, Status, TokenSource, Usage},
@@ -86,6 +86,8 @@ pub struct Work {
 pub struct Kept {
     /// One each, in the order of the requests.
     pub receipts: Vec<Receipt>,
+    /// What each account of all cards got.
+    accounts: BTreeMap<Account, i128>,
     /// Each card's book, as its journal has it.
     pub ledgers: Vec<Ledger>,
     /// What the cards drew at rest, without and with a model, where that was learnt.
@@ -145,7 +147,14 @@ pub fn kept(mut cards: Vec<Card>, works: &[Work], span: Span) -> Result<Kept, Re
     keeper.self_check().map_err(Refused::Books)?;
     let floors = cards.iter().map(|card| card.floors(end_ns)).collect();
     let dropped = keeper.standings().map(|standing| standing.carry.dropped_uj);
+    let mut accounts = BTreeMap::new();
+    // What is closed was charged before, and stays with whom it was charged to.
+    let entries = lines.iter().filter(|(_, line)| line.reason != Reason::Close);
+    for entry in entries.flat_map(|(_, line)| &line.entries) {
+        *accounts.entry(entry.account).or_default() += i128::from(entry.amount_uj);
+    }
     Ok(Kept {
+        accounts,
         receipts: receipts.into_values().collect(),
         ledgers: audited(&cards, &lines)?,
         floors,
@@ -157,12 +166,7 @@ pub fn kept(mut cards: Vec<Card>, works: &[Work], span: Span) -> Result<Kept, Re
 impl Kept {
     /// What all cards' books hold in the accounts that are asked for, µJ.
     pub fn sum_uj(&self, which: impl Fn(Account) -> bool) -> i128 {
-        let accounts = |ledger: &Ledger| -> i128 {
-            let (balances, forgotten_uj) = ledger.balances();
-            debug_assert_eq!(forgotten_uj, 0, "an audit forgets nobody");
-            balances.filter(|(account, _)| which(*account)).map(|(_, uj)| uj).sum()
-        };
-        self.ledgers.iter().map(accounts).sum()
+        self.accounts.iter().filter(|(account, _)| which(**account)).map(|(_, uj)| uj).sum()
     }
 
     /// The attempts that are one answer.

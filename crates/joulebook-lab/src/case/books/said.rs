@@ -31,7 +31,7 @@ pub fn said(kept: &Kept, works: &[Work]) -> Answer {
     put("idle", kept.sum_uj(|it| matches!(it, Account::IdleOff | Account::IdleResident)));
     put("floor_dropped_j", kept.floor_dropped_uj.into());
     for ledger in &kept.ledgers {
-        for (account, uj) in ledger.balances().0 {
+        for (account, uj) in ledger.balances() {
             if let Account::Foreign(_) = account {
                 put(&account.to_string(), uj);
             }
