@@ -220,6 +220,11 @@ impl Wanted {
         !self.no_ignore_eos
     }
 
+    /// Load before each window.
+    pub const fn warm_up(&self) -> Duration {
+        self.warm_up
+    }
+
     /// How long one answer may take.
     pub const fn timeout(&self) -> Duration {
         self.timeout
