@@ -336,7 +336,7 @@ fn json_is_the_record_and_nothing_else_and_other_rungs_are_driven_too() {
     std::fs::write(&lengths, "prompt,answer\n30,10\n60,20\n").unwrap();
     let mut command = lab.bench.joulebook(["bench", "--json", "--url", &lab.server.url()]);
     command.args(["--baseline", "1s", "--warm-up", "0", "--duration", "1s", "--rate", "8"]);
-    command.args(["--floor", "--long-answer", "60", "--points", "2", "--long-prompt", "500"]);
+    command.args(["--floor", "--long-answer", "60", "--isolated", "2", "--long-prompt", "500"]);
     let said = said(command.arg("--lengths").arg(&lengths));
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     let record = json(&said.out);
