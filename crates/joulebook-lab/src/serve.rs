@@ -128,6 +128,11 @@ impl Server {
         format!("http://{}", self.address)
     }
 
+    /// What its card truly drew between two instants of the system's monotonic clock.
+    pub fn card(&self, from_ns: i64, to_ns: i64) -> CardTruth {
+        self.shared.card(from_ns, to_ns)
+    }
+
     /// What its requests truly cost so far.
     pub fn truth(&self) -> Truth {
         self.shared.truth()

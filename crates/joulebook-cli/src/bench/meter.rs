@@ -188,6 +188,14 @@ impl Energy {
             .ok()
     }
 
+    /// Over how long the gauge averages, where that is known: load must have gone on for so long
+    /// before its readings are the load's.
+    pub fn averages_over(&self) -> Option<Duration> {
+        let gauges = self.rails.iter().flat_map(|rails| &rails.gauges);
+        let averages = gauges.filter_map(|gauge| gauge.card.facts().averaging_s);
+        averages.reduce(f64::max).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    }
+
     /// What the long-lived reader of the gauge did so far, and cost.
     pub fn sampler(&self) -> Option<Sampler> {
         let rails = self.rails.as_ref()?;

@@ -78,6 +78,16 @@ impl Energy {
             ));
             rails.counters.clear();
         }
+        let unprobed = |meter: &Meter| {
+            meter.cards().iter().any(|card| card.profile().probe.is_none()) && asked.node.is_none()
+        };
+        if rails.counters.iter().any(unprobed) {
+            warnings.push(
+                "how often the energy counter is renewed is not known, which widens the bounds of \
+                 its windows (joulebook probe finds it, once)"
+                    .to_owned(),
+            );
+        }
         if rails.gauges.is_empty() && rails.counters.is_empty() {
             return Self::none(format!("the rail is unreadable: {}", warnings.join("; ")));
         }

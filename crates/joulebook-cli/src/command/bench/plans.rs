@@ -36,7 +36,7 @@ pub struct Wanted {
     /// prompts with long answers at these concurrencies
     #[arg(long, value_name = "N[,N]", value_delimiter = ',', num_args = 0..=1, default_missing_value = "1,8,32,128",
         value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    points: Vec<u32>,
+    isolated: Vec<u32>,
     /// Tokens of a prompt
     #[arg(long, value_name = "TOKENS", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     prompt_tokens: u64,
@@ -128,15 +128,15 @@ impl Wanted {
         let open = |rate: &f64| Kind::Rate { requests_per_s: *rate };
         rungs.extend(self.rate.iter().map(|rate| (open(rate), sizes.clone())));
         rungs.extend(self.floor.then(|| (Kind::Floor, short.clone())));
-        if !self.points.is_empty() {
+        if !self.isolated.is_empty() {
             let long = Sizes::Fixed(self.long_prompt, 1);
             rungs.push((Kind::PrefillPoint { concurrency: 1 }, long));
             let point = |concurrency: &u32| Kind::DecodePoint { concurrency: *concurrency };
-            rungs.extend(self.points.iter().map(|it| (point(it), short.clone())));
+            rungs.extend(self.isolated.iter().map(|it| (point(it), short.clone())));
         }
         if rungs.is_empty() {
             let what =
-                "nothing to drive: give --concurrency 1,8,32, --rate 2.5, --floor or --points";
+                "nothing to drive: give --concurrency 1,8,32, --rate 2.5, --floor or --isolated";
             return Err(Usage(what.to_owned()).into());
         }
         let name = |(kind, _): &(Kind, Sizes)| kind.to_string();
@@ -218,6 +218,11 @@ impl Wanted {
     /// Answers may not end before their length.
     pub const fn ignores_eos(&self) -> bool {
         !self.no_ignore_eos
+    }
+
+    /// Load before each window.
+    pub const fn warm_up(&self) -> Duration {
+        self.warm_up
     }
 
     /// How long one answer may take.
