@@ -58,7 +58,8 @@ flags! {
     POLL_SENSITIVE = 17, "poll_sensitive";
     /// The bound is larger than the value.
     UNRESOLVED = 18, "unresolved";
-    /// The idle floor stored for this card is older than a day.
+    /// The idle floor stored for this card is older than a day, or the one that was learnt rests on
+    /// nothing seen in the last ten minutes.
     BASELINE_STALE = 19, "baseline_stale";
     /// Somebody else's process was resident.
     FOREIGN = 20, "foreign";

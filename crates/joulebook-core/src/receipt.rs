@@ -3,7 +3,8 @@
 //! Decides how what a request was charged is said: with its method, its bound, what other rules
 //! would have charged, and why a figure is missing. Two kinds of error are never mixed:
 //! `bound_joules` is the measurement's alone; `model_low` and `model_high` are what it would have
-//! been charged under the rules time, token and weighted.
+//! been charged under other rules: time, token and weighted, and where nobody knows how long a prompt
+//! was queued, weighted with prompts read at the last possible moment.
 //!
 //! Refused: a sampled zero; a figure for a card that was not seen; anything extrapolated.
 
@@ -154,7 +155,8 @@ pub struct Receipt {
     pub split: Split,
     /// Worst-case error of the measurement, rule given; none without joules.
     pub bound_joules: Option<f64>,
-    /// The least of the same answer under the rules time, token and weighted.
+    /// The least of the same answer under the rules time, token and weighted; and where it is not
+    /// known how long prompts were queued, with its own or all others' read at the last moment.
     pub model_low: Option<f64>,
     /// The most.
     pub model_high: Option<f64>,
@@ -180,6 +182,10 @@ pub struct Receipt {
     pub marks: Vec<(Arc<str>, f64)>,
 }
 
+/// The rules of the model range: time, token and weighted, and weighted with prompts of which the
+/// arrival alone is known queued until the last possible moment: its own, all others'.
+pub const RULES: usize = 5;
+
 /// What the books hold of a request, summed over its cards: what a receipt is made from.
 #[derive(Clone, Debug, Default)]
 pub struct Charged {
@@ -191,8 +197,8 @@ pub struct Charged {
     pub idle_uj: f64,
     /// What the measurement can be wrong by, µJ.
     pub bound_uj: f64,
-    /// What the rules time, token and weighted would have charged, µJ.
-    pub rules_uj: [f64; 3],
+    /// What each rule of the model range would have charged, µJ.
+    pub rules_uj: [f64; RULES],
     /// Its share, as if alone, of ticks in which somebody else was there, µJ.
     pub alone_uj: f64,
     /// Cards of which something was seen while it was there.

@@ -18,7 +18,7 @@ impl Keeper {
         Some(self.write(request, now_ns))
     }
 
-    fn write(&self, request: &Request, now_ns: u64) -> Receipt {
+    pub(super) fn write(&self, request: &Request, now_ns: u64) -> Receipt {
         let end_ns = request.ended_ns.unwrap_or(now_ns).max(request.opened_ns);
         let since = |at_ns: u64| at_ns.saturating_sub(request.opened_ns) as f64 / SECOND;
         let settled = self.is_settled(request);
@@ -39,7 +39,7 @@ impl Keeper {
             marks: request.marks.iter().map(|(name, at)| (name.clone(), since(*at))).collect(),
             ..Receipt::unknown(request.id, crate::Fault::NotReady)
         };
-        for page in &request.pages {
+        for page in request.pages.iter() {
             let Some(book) = self.books.get(page.card) else { continue };
             let (prefill_uj, decode_uj) = book.ledger.charged(RequestId(request.id));
             charged.prefill_uj += prefill_uj;
@@ -50,7 +50,7 @@ impl Keeper {
             charged.seen += usize::from(page.seen);
             charged.shared_device |= page.shared_device;
             charged.floorless |= page.floorless;
-            for (sum, rule) in charged.rules_uj.iter_mut().zip(page.tally.rules_uj) {
+            for (sum, rule) in charged.rules_uj.iter_mut().zip(page.tally.rules_uj()) {
                 *sum += rule;
             }
             receipt.cards.push(book.facts.name.clone());

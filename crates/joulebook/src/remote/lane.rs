@@ -81,8 +81,12 @@ impl Lane {
     /// The card as its agent describes it.
     pub fn describe(&mut self, seen: &wire::CardSeen) {
         self.gpu = Some(seen.gpu);
-        let device = device(seen);
-        if *self.card.device() != device {
+        let (device, known) = (device(seen), self.card.device());
+        if !known.uuid.is_empty() && known.uuid != device.uuid {
+            // Another card under the same number.
+            self.last = None;
+        }
+        if *known != device {
             self.card.set_device(device);
         }
         let told = told(seen);

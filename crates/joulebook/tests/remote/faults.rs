@@ -107,6 +107,21 @@ fn a_series_that_began_anew_on_its_own_host_is_no_figure_here() {
 }
 
 #[test]
+fn another_card_under_the_same_number_is_another_card() {
+    let bench = Bench::new();
+    let agent = Agent::of(&bench.card);
+    let meter = agent.meter();
+    let (torn, ..) = window(&bench, &meter, || {
+        agent.hand.swapped.fetch_add(1, Ordering::SeqCst);
+        follows(&meter);
+    });
+    assert_eq!((torn.method, torn.error), (Method::Unknown, Some(Fault::Gap)), "{torn:?}");
+    assert_eq!(meter.cards()[0].device().uuid, "GPU-1");
+    let (good, ..) = window(&bench, &meter, || {});
+    assert_eq!(good.method, Method::Sampled, "{good:?}");
+}
+
+#[test]
 fn a_clock_that_is_moved_is_marked_and_no_window_leaves_its_bound() {
     for jump_ms in [3000, -3000, 400] {
         let bench = Bench::new();
