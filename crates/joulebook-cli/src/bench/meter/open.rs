@@ -99,8 +99,8 @@ impl Energy {
 fn rails(node: &Node, profiles: Option<&Profiles>) -> Result<Rails, MeterError> {
     let driver = Driver::shared();
     // The library is asked first, so that no child is started where it answers.
-    let by_library = nvml::cards(&driver).is_ok_and(|found| !found.cards.is_empty());
-    if by_library {
+    let library = nvml::cards(&driver);
+    if library.as_ref().is_ok_and(|found| !found.cards.is_empty()) {
         let meter = match profiles {
             Some(profiles) => Meter::for_node_with(node, profiles)?,
             None => Meter::for_node(node)?,
@@ -111,7 +111,13 @@ fn rails(node: &Node, profiles: Option<&Profiles>) -> Result<Rails, MeterError> 
             return Ok(of_library(&driver, meter));
         }
     }
-    of_child(node)
+    of_child(node).map_err(|smi| match library {
+        // Both are told: without the first the second is no more than a stand-in.
+        Err(nvml) if !is_usage(&smi) => {
+            MeterError::Unreadable { nvml: Box::new(nvml.into()), smi: Box::new(smi) }
+        }
+        _ => smi,
+    })
 }
 
 fn of_library(driver: &Arc<Driver>, meter: Meter) -> Rails {
