@@ -84,7 +84,7 @@ pub struct Settings {
     pub profiles: Option<Profiles>,
     /// Room for so many connections.
     pub connections: usize,
-    /// Show dcgm-exporter's names on `/metrics`, too.
+    /// Show dcgm-exporter's names on `/metrics`.
     pub dcgm: bool,
 }
 

@@ -270,9 +270,11 @@ def collect(url):
             if "gpu" not in sample.labels:
                 continue
             gpu = int(sample.labels["gpu"])
+            # From the first line of a card, whatever it shows; all of them must be there.
+            about.setdefault(gpu, [sample.labels.get(label) for label in METADATA])
+            assert None not in about[gpu], sample
             name = sample.name.removesuffix("_total")
             if name in FIELDS:
-                about.setdefault(gpu, [sample.labels.get(label) for label in METADATA])
                 data.setdefault(gpu, {})[name] = sample.value * FIELDS[name]
     return data, about
 
@@ -303,6 +305,7 @@ fn what_reads_a_dcgm_exporter_reads_this_agent() {
     // Where a tool knows no other path.
     let alike = Serving::on(&bench, &["--name", "iris", "--dcgm"]);
     run(&python, AIPERF, &[&format!("http://{}", alike.address)]);
-    assert!(alike.get("/metrics").body.contains("joulebook_card_reader_up"));
+    assert!(alike.get("/metrics/joulebook").body.contains("joulebook_card_reader_up"));
+    assert!(!alike.get("/metrics").body.contains("joulebook"));
     assert!(!serving.get("/metrics").body.contains("DCGM"));
 }
