@@ -228,6 +228,12 @@ impl Agent {
             let floor = floor.unwrap_or_default();
             anstream::println!("  card {}: {}, {how}{floor}", seen.gpu, seen.name);
         }
+        if listing.seats.iter().any(|seat| seat.is_unprobed()) {
+            anstream::println!(
+                "{FAINT}  cards that were not probed are read at a pace of our own; `joulebook probe` \
+                 lets them be followed{FAINT:#}"
+            );
+        }
         if let Some(why) = &listing.unknown {
             anstream::println!("  its cards cannot be listed now: {}", why.words);
         }
