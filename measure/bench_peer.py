@@ -74,8 +74,48 @@ def aiperf(arguments, url, folder, more=()):
     }, result
 
 
+def energy(arguments):
+    """aiperf reads the lab's card through our agent's view of dcgm-exporter; we read it ourselves."""
+    release = arguments.program.parent
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        lab = [str(release / "joulebook-lab"), "serve", "--listen", "127.0.0.1:0", "--home", str(folder / "machine")]
+        server = subprocess.Popen(lab, stdout=subprocess.PIPE, text=True)
+        url = server.stdout.readline().split()[-1] + "/v1"
+        exports = dict(word.split("=", 1) for word in server.stdout.readline().split()[1:])
+        machine = {name: exports[name] for name in ("FAKEGPU_SCENARIO", "JOULEBOOK_NVML")}
+        os.environ.update(machine, JOULEBOOK_STATE_DIR=str(folder / "state"))
+        port = random.randrange(20000, 30000)
+        agent = subprocess.Popen([str(arguments.program), "agent", "--bind", f"127.0.0.1:{port}"], stdout=sys.stderr)
+        arguments.model = "lab-8b"
+        rows = []
+        try:
+            time.sleep(3)
+            for concurrency in (1, 8, 32):
+                arguments.concurrency, arguments.requests = concurrency, max(12, 5 * concurrency)
+                _, record = ours(arguments, url, folder / f"ours-{concurrency}", arguments.rounds * len(WORDS))
+                key = lambda name: record.get(f"c{concurrency}_{name}")
+                idle = record["gpu_rail_idle_power_w"]
+                _, result = aiperf(arguments, url, folder / f"aiperf-{concurrency}",
+                                   ["--gpu-telemetry", f"http://127.0.0.1:{port}/dcgm/metrics"])
+                joules = result["nvidia_total_gpu_energy"]["avg"]
+                tokens = result["total_output_tokens"]["avg"]
+                seconds = result["benchmark_duration"]["avg"]
+                rows.append([str(concurrency), f"{key('gpu_counter_joules_per_token'):.4f}", f"{key('gpu_rail_joules_per_token'):.4f}",
+                             f"{joules / tokens:.4f}", f"{key('gpu_counter_mean_power_w'):.1f}", f"{key('gpu_rail_mean_power_w'):.1f}",
+                             f"{result['nvidia_average_gpu_power']['avg']:.1f}", f"{joules / seconds:.1f}", f"{idle:.1f}"])
+        finally:
+            agent.kill()
+            server.kill()
+    print("| in flight | J/token, our counter | our gauge | aiperf through our agent | W, our counter | our gauge | aiperf's mean power | its energy over its duration | idle W |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="?", default="latency", help="latency (on llama.cpp) or energy (on the lab's server)")
     parser.add_argument("--target", type=Path, default=Path("target"))
     parser.add_argument("--gguf", type=Path, help="a model; without it a random one is made")
     parser.add_argument("--maker", type=Path, default=Path("../shared/tools/mkgguf.py"))
@@ -88,6 +128,9 @@ def main():
     arguments = parser.parse_args()
     arguments.program = (arguments.target / "release" / "joulebook").resolve()
     arguments.model, arguments.more = "m", []
+    if arguments.what == "energy":
+        energy(arguments)
+        return
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         model = arguments.gguf
