@@ -84,7 +84,7 @@ pub struct Settings {
     pub profiles: Option<Profiles>,
     /// Room for so many connections.
     pub connections: usize,
-    /// Show dcgm-exporter's names on `/metrics`, too.
+    /// Show dcgm-exporter's names on `/metrics`.
     pub dcgm: bool,
 }
 
@@ -135,7 +135,10 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     tokio::spawn(Arc::clone(&agent.news).pass_on());
     tokio::spawn(Arc::clone(&agent).look());
     tokio::spawn(Arc::clone(&agent).keep_house());
-    manager::ready(&format!("{} cards", listing.seats.len()));
+    manager::ready(&match listing.seats.len() {
+        1 => "serving 1 card".to_owned(),
+        cards => format!("serving {cards} cards"),
+    });
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
@@ -228,15 +231,15 @@ impl Agent {
         if let Some(why) = &listing.unknown {
             anstream::println!("  its cards cannot be listed now: {}", why.words);
         }
-        anstream::println!(
-            "{FAINT}  /power, /v1/cards, /metrics; SIGTERM or Ctrl-C ends it{FAINT:#}"
-        );
         if address::is_open(addresses, self.token.is_some()) {
             say_warning(
                 "whoever reaches this address can read it, names of processes among it; \
                  --token-file FILE asks for a token",
             );
         }
+        anstream::println!(
+            "{FAINT}  /power, /v1/cards, /metrics; SIGTERM or Ctrl-C ends it{FAINT:#}"
+        );
     }
 
     /// Describes the cards anew, a few times a second, and follows those that are new.

@@ -58,8 +58,8 @@ fn exit_code(code: i32) -> ExitCode {
 /// Warnings of the library to standard error, without time or place.
 fn log(command: &command::Command) {
     use tracing_subscriber::EnvFilter;
-    let usual = if command.is_quiet() { "off" } else { "warn" };
-    let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| EnvFilter::new(usual));
+    let usual = || EnvFilter::new(command.usual_log());
+    let filter = EnvFilter::builder().try_from_env().unwrap_or_else(|_| usual());
     let filter = std::env::var(LOG_VARIABLE).map_or(filter, EnvFilter::new);
     let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     // Whoever embeds this may have a subscriber already.

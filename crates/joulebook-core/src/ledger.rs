@@ -106,6 +106,10 @@ impl Ledger {
         Self { next: number, ..Self::default() }
     }
 
+    pub(crate) const fn begin_at(&mut self, number: u64) {
+        self.next = number;
+    }
+
     /// The number of the next transaction.
     pub const fn next_number(&self) -> u64 {
         self.next
@@ -124,22 +128,40 @@ impl Ledger {
         hints: &[u32],
     ) -> Result<(), Refused> {
         let giving = self.follows(transaction)?;
-        if let Some(account) = self.overdrawn(giving, &transaction.entries) {
-            return Err(Refused::Overdrawn(account));
-        }
-        for (number, entry) in transaction.entries.iter().enumerate() {
-            let hint = hints.get(number).copied().unwrap_or(charges::NOWHERE);
-            let Entry { account, amount_uj } = *entry;
-            let Account::Request(request, phase) = account else {
-                add(self.balances.entry(account).or_default(), amount_uj);
-                continue;
-            };
-            if let Some(charge) = self.requests.at_mut(request, hint) {
-                add(charge.of_mut(phase), amount_uj);
+        let Transaction { entries, .. } = transaction;
+        match giving {
+            Giving::One(account, amount_uj) if !self.is_short(account, amount_uj) => {
+                self.add::<false>(entries, hints);
+            }
+            Giving::Nobody => self.add::<false>(entries, hints),
+            Giving::One(..) | Giving::Many => {
+                // Entries of one account may stand apart, and only their sum counts.
+                self.add::<false>(entries, hints);
+                if let Some(account) = self.overdrawn(entries) {
+                    self.add::<true>(entries, hints);
+                    return Err(Refused::Overdrawn(account));
+                }
             }
         }
         self.next = self.next.saturating_add(1);
         Ok(())
+    }
+
+    /// Adds entries, or takes them back.
+    fn add<const BACK: bool>(&mut self, entries: &[Entry], hints: &[u32]) {
+        for (number, Entry { account, amount_uj }) in entries.iter().enumerate() {
+            let amount_uj = i128::from(*amount_uj);
+            let amount_uj = if BACK { amount_uj.saturating_neg() } else { amount_uj };
+            let balance = match account {
+                Account::Request(request, phase) => {
+                    let hint = hints.get(number).copied().unwrap_or(charges::NOWHERE);
+                    let Some(charge) = self.requests.at_mut(*request, hint) else { continue };
+                    charge.of_mut(*phase)
+                }
+                _ => self.balances.entry(*account).or_default(),
+            };
+            *balance = balance.saturating_add(amount_uj);
+        }
     }
 
     /// It is the next one, and adds up; what gives in it.
@@ -160,21 +182,10 @@ impl Ledger {
         Ok(giving)
     }
 
-    /// The first account that would hold less than nothing. Only what gives can; entries of one
-    /// account may stand apart in a transaction, and only their sum counts.
-    fn overdrawn(&self, giving: Giving, entries: &[Entry]) -> Option<Account> {
-        match giving {
-            Giving::Nobody => return None,
-            // As in every settlement: suspense gives to all others.
-            Giving::One(account, amount_uj) if !self.is_short(account, amount_uj) => return None,
-            Giving::One(..) | Giving::Many => {}
-        }
-        let mut sums: BTreeMap<Account, i128> = BTreeMap::new();
-        for entry in entries {
-            add(sums.entry(entry.account).or_default(), entry.amount_uj);
-        }
-        let mut sums = sums.into_iter();
-        sums.find(|(account, sum)| self.is_short(*account, *sum)).map(|(account, _)| account)
+    /// The first account that holds less than nothing. Only what gives can.
+    fn overdrawn(&self, entries: &[Entry]) -> Option<Account> {
+        let giving = entries.iter().filter(|entry| entry.amount_uj < 0);
+        giving.map(|entry| entry.account).find(|account| self.is_short(*account, 0))
     }
 
     fn is_short(&self, account: Account, sum_uj: i128) -> bool {
@@ -195,8 +206,9 @@ impl Ledger {
         self.requests.get(request).map_or((0, 0), |it| (it.prefill_uj, it.decode_uj))
     }
 
-    /// All accounts that hold something, in order, and what requests that are closed were charged.
-    pub fn balances(&self) -> (impl Iterator<Item = (Account, i128)> + '_, i128) {
+    /// All accounts that hold something, those of all closed requests together as
+    /// [`Account::Closed`].
+    pub fn balances(&self) -> impl Iterator<Item = (Account, i128)> + '_ {
         let mut requests: Vec<_> = self.requests.iter().collect();
         requests.sort_unstable_by_key(|(request, _)| *request);
         let requests = requests.into_iter().flat_map(|(request, charge)| {
@@ -206,9 +218,7 @@ impl Ledger {
             ]
         });
         let others = self.balances.iter().map(|(account, balance)| (*account, *balance));
-        let others = others.filter(|(account, _)| !matches!(account, Account::Closed(_)));
-        let held = others.chain(requests).filter(|(_, balance)| *balance != 0);
-        (held, self.closed_uj())
+        others.chain(requests).filter(|(_, balance)| *balance != 0)
     }
 
     /// What requests that are closed were charged, µJ.
@@ -280,10 +290,6 @@ impl Giving {
             Self::One(..) | Self::Many => Self::Many,
         }
     }
-}
-
-fn add(to: &mut i128, amount_uj: i64) {
-    *to = to.saturating_add(i128::from(amount_uj));
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! Decides how what a request was charged is said: with its method, its bound, what other rules
 //! would have charged, and why a figure is missing. Two kinds of error are never mixed:
 //! `bound_joules` is the measurement's alone; `model_low` and `model_high` are what it would have
-//! been charged under the rules time, token and weighted.
+//! been charged under other rules: time, token and weighted, and where nobody knows how long a prompt
+//! was queued, weighted with prompts read at the last possible moment.
 //!
 //! Refused: a sampled zero; a figure for a card that was not seen; anything extrapolated.
 
@@ -154,7 +155,8 @@ pub struct Receipt {
     pub split: Split,
     /// Worst-case error of the measurement, rule given; none without joules.
     pub bound_joules: Option<f64>,
-    /// The least of the same answer under the rules time, token and weighted.
+    /// The least of the same answer under the rules time, token and weighted; and where it is not
+    /// known how long prompts were queued, with its own or all others' read at the last moment.
     pub model_low: Option<f64>,
     /// The most.
     pub model_high: Option<f64>,
@@ -180,9 +182,9 @@ pub struct Receipt {
     pub marks: Vec<(Arc<str>, f64)>,
 }
 
-/// The rules of the model range: time, token and weighted, and weighted with prompts queued until the
-/// last possible moment: its own, all others', all.
-pub const RULES: usize = 6;
+/// The rules of the model range: time, token and weighted, and weighted with prompts of which the
+/// arrival alone is known queued until the last possible moment: its own, all others'.
+pub const RULES: usize = 5;
 
 /// What the books hold of a request, summed over its cards: what a receipt is made from.
 #[derive(Clone, Debug, Default)]

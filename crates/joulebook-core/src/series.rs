@@ -191,7 +191,8 @@ pub struct CounterTrack {
     register: Register,
     period_ns: u64,
     energy_uj: u64,
-    at_ns: u64,
+    /// Where the last point was seen to lie.
+    at: Bracket,
     slack_ns: u64,
     stamped: bool,
 }
@@ -199,7 +200,8 @@ pub struct CounterTrack {
 impl CounterTrack {
     /// A track of `register`, whose publish period (or polling gap) is `period_ns`.
     pub fn new(register: Register, period_ns: u64) -> Self {
-        Self { register, period_ns, energy_uj: 0, at_ns: 0, slack_ns: 0, stamped: false }
+        let at = Bracket { after_ns: 0, by_ns: 0 };
+        Self { register, period_ns, energy_uj: 0, at, slack_ns: 0, stamped: false }
     }
 
     /// The same for readings whose stamps are the instants that the values stand for (a recording
@@ -275,11 +277,24 @@ impl CounterTrack {
         let at = if self.stamped { Bracket { after_ns: at.by_ns, ..at } } else { at };
         let at_ns = at.middle_ns();
         self.energy_uj = self.energy_uj.saturating_add(delta.microjoules());
-        let power_uw = mean_power_uw(delta.microjoules(), at_ns.saturating_sub(self.at_ns));
-        self.at_ns = at_ns;
+        let power_uw = mean_power_uw(delta.microjoules(), self.elapsed_ns(at));
+        self.at = at;
         let uncertainty_ns =
             u32::try_from(at.uncertainty_ns().saturating_add(self.slack_ns)).unwrap_or(u32::MAX);
         writer.push(Point { at_ns, energy_uj: self.energy_uj, power_uw, uncertainty_ns, flags });
+    }
+
+    /// The time that a point's energy was drawn in: between the middles of where it and the one before
+    /// were seen to lie. Behind a stretch without polls a middle is far from either end; there it is
+    /// the time between the polls that found them.
+    fn elapsed_ns(&self, at: Bracket) -> u64 {
+        let wide_ns = self.period_ns.saturating_mul(SILENT_GAPS);
+        let is_wide = |at: Bracket| at.by_ns.saturating_sub(at.after_ns) > wide_ns;
+        if is_wide(at) || is_wide(self.at) {
+            at.by_ns.saturating_sub(self.at.by_ns)
+        } else {
+            at.middle_ns().saturating_sub(self.at.middle_ns())
+        }
     }
 }
 

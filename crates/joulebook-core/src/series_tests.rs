@@ -99,3 +99,19 @@ fn stamps_that_values_stand_for_are_exact() {
     let at: Vec<_> = points.iter().map(|point| (point.at_ns, point.uncertainty_ns)).collect();
     assert_eq!(at, [(0, 0), (100 * MS, 0), (200 * MS, 0)]);
 }
+
+#[test]
+fn the_power_behind_a_hole_is_the_mean_over_it() {
+    let (mut writer, series) = series_of(64, 64);
+    let mut track = counter();
+    for poll in 0..=60u64 {
+        // 100 W; nothing can be read for 3.5 s.
+        let reading =
+            if (10..45).contains(&poll) { Err(Fault::Unknown) } else { Ok(poll * 10_000) };
+        track.reading(Poll::at(poll * 100 * MS), reading, Flags::NONE, &mut writer);
+    }
+    let points = series.span(0, 6000 * MS, 1, 1);
+    assert_eq!(points.len(), 26);
+    let powers: Vec<u64> = points.iter().skip(2).map(|point| point.power_uw).collect();
+    assert!(powers.iter().all(|power| *power == 100_000_000), "{powers:?}");
+}

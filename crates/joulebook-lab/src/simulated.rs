@@ -136,6 +136,12 @@ impl Reader for SimulatedCard {
         }
     }
 
+    fn power(&mut self) -> Result<Power, Fault> {
+        let milliwatts =
+            self.ask(|model, t_ns| model.power_mw(PowerRegister::Instant, t_ns, true))?;
+        Ok(Power::from_milliwatts(milliwatts))
+    }
+
     fn read(&mut self) -> Result<Reading, Fault> {
         let power = |register| {
             let milliwatts = self.ask(|model, t_ns| model.power_mw(register, t_ns, true))?;

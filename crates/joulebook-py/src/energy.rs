@@ -72,7 +72,7 @@ fn tenancy_of(word: &str) -> PyResult<Tenancy> {
     [Tenancy::Alone, Tenancy::Foreign, Tenancy::Unknown]
         .into_iter()
         .find(|it| words::word(it) == word)
-        .ok_or_else(|| PyValueError::new_err(format!("{word:?} is no tenancy")))
+        .ok_or_else(|| PyValueError::new_err(format!("'{word}' is no tenancy")))
 }
 
 fn method_of(word: &str) -> PyResult<Method> {
@@ -81,7 +81,7 @@ fn method_of(word: &str) -> PyResult<Method> {
         .find(|it| words::word(it) == word)
         .ok_or_else(|| {
             PyValueError::new_err(format!(
-                "method: {word:?} is none of 'sampled', 'estimated', 'unknown'"
+                "method: '{word}' is none of 'sampled', 'estimated', 'unknown'"
             ))
         })
 }
@@ -92,7 +92,7 @@ fn flags_of(words: &[String]) -> PyResult<Flags> {
         let known = (0..u32::BITS).map(single).find(|it| it.words().any(|name| name == word));
         known
             .map(|known| flags | known)
-            .ok_or_else(|| PyValueError::new_err(format!("{word:?} is no flag")))
+            .ok_or_else(|| PyValueError::new_err(format!("'{word}' is no flag")))
     })
 }
 
@@ -379,7 +379,7 @@ impl Energy {
         this: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let fields = PyDict::new(this.py());
-        for name in Self::__match_args__().iter().chain(EXTENDED) {
+        for name in FIELDS.iter().chain(EXTENDED) {
             fields.set_item(name, this.getattr(*name)?)?;
         }
         // None is another thing than 0 W.
@@ -388,24 +388,12 @@ impl Energy {
     }
 
     #[classattr]
-    fn __match_args__() -> [&'static str; 11] {
-        [
-            "joules",
-            "method",
-            "seconds",
-            "samples",
-            "mean_watts",
-            "idle_watts",
-            "source",
-            "backend",
-            "stages",
-            "contended",
-            "contended_by",
-        ]
+    fn __match_args__(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(py, FIELDS)
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-        words::repr(this.as_any(), &Self::__match_args__())
+        words::repr(this.as_any(), FIELDS)
     }
 }
 
@@ -435,3 +423,18 @@ fn stages_of(given: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Measurement)>> {
     };
     items.try_iter()?.map(stage).collect()
 }
+
+/// giul's fields, in its order.
+const FIELDS: &[&str] = &[
+    "joules",
+    "method",
+    "seconds",
+    "samples",
+    "mean_watts",
+    "idle_watts",
+    "source",
+    "backend",
+    "stages",
+    "contended",
+    "contended_by",
+];

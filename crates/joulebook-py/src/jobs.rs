@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use joulebook::Pending;
+use joulebook::{Pending, books::PendingReceipt};
 use pyo3::{IntoPyObjectExt, prelude::*};
 
-use crate::{bridge::Job, energy::Energy, meter::Asked, native::Native};
+use crate::{bridge::Job, energy::Energy, meter::Asked, native::Native, receipt::Receipt};
 
 /// A card's first reading, while that is worth waiting for.
 pub struct FirstReading(pub Arc<Native>);
@@ -48,5 +48,25 @@ impl Job for Settling {
 
     fn hand_over<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.energy.clone().into_bound_py_any(py)
+    }
+}
+
+/// A request on its way to its final receipt.
+pub struct Receiving {
+    pub pending: PendingReceipt,
+    pub receipt: Option<Receipt>,
+}
+
+impl Job for Receiving {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.pending).poll(context).map(drop)
+    }
+
+    fn prepare(&mut self) {
+        self.receipt = Some(Receipt(self.pending.now()));
+    }
+
+    fn hand_over<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.receipt.clone().into_bound_py_any(py)
     }
 }

@@ -5,8 +5,10 @@
 //! a fork's child reads for itself; a thread of ours never touches an interpreter that goes down.
 
 mod backends;
+mod books;
 mod bridge;
 mod current;
+mod done;
 mod energy;
 mod jobs;
 mod life;
@@ -15,13 +17,19 @@ mod native;
 mod node;
 mod python;
 mod readings;
+mod receipt;
+
 mod words;
 
 /// The native half of joulebook.
 #[pyo3::pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::backends::{_fits_then, _probe_then, Card, read_gpu_state, reset_probe_cache};
+    use crate::backends::{
+        _fits_then, _probe_then, Card, FitForPython, read_gpu_state, reset_probe_cache,
+    };
+    #[pymodule_export]
+    use crate::books::{Books, Ticket};
     #[pymodule_export]
     use crate::current::{current_meter, mark};
     #[pymodule_export]
@@ -34,6 +42,8 @@ mod _native {
     use crate::node::Node;
     #[pymodule_export]
     use crate::readings::Readings;
+    #[pymodule_export]
+    use crate::receipt::Receipt;
 
     use pyo3::prelude::*;
 

@@ -15,8 +15,8 @@ mod window;
 use std::sync::{Arc, Mutex};
 
 pub use answer::Asked;
+pub use given::of_node;
 use pyo3::{
-    exceptions::PyStopIteration,
     prelude::*,
     pyclass::{PyTraverseError, PyVisit},
     types::{PyTuple, PyType},
@@ -25,9 +25,10 @@ use state::{Reader, State};
 
 use crate::{
     bridge,
+    done::Done,
     energy::Energy,
     jobs::{FirstReading, Settling},
-    native::{Native, Wanted},
+    native::{Asking, Native, Wanted},
     node::{IdleFloor, Said},
     python,
     words::interned,
@@ -92,7 +93,9 @@ impl Meter {
 #[pymethods]
 impl Meter {
     #[new]
-    #[pyo3(signature = (backend, idle_w=IdleFloor::Sum(0.0), interval_s=0.25,
+    #[pyo3(text_signature = "(backend, idle_w=0.0, interval_s=0.25, joules_per_1k_hint=0.0, \
+        source='none', sync=None, node=None)",
+        signature = (backend, idle_w=IdleFloor::Sum(0.0), interval_s=0.25,
         joules_per_1k_hint=Some(0.0), source="none", sync=None, node=None))]
     fn new(
         backend: Option<&Bound<'_, PyAny>>,
@@ -105,8 +108,8 @@ impl Meter {
     ) -> PyResult<Self> {
         idle_w.check()?;
         let rules = node.map(Said::of).transpose()?;
-        let hint = joules_per_1k_hint.unwrap_or(0.0);
-        let wanted = given::wanted(backend, rules.as_ref(), idle_w, hint)?;
+        let asking = Asking::usual(joules_per_1k_hint.unwrap_or(0.0));
+        let wanted = given::wanted(backend, rules.as_ref(), idle_w, asking)?;
         let inner = Inner {
             native: Native::of(&wanted),
             wanted,
@@ -146,11 +149,12 @@ impl Meter {
         sync: Option<Py<PyAny>>,
         timeout_s: f64,
     ) -> PyResult<Self> {
-        let _ = timeout_s;
         let of_tier = || tier?.getattr("joules_per_1k_hint").ok()?.extract::<f64>().ok();
         let hint = joules_per_1k_hint.or_else(of_tier).unwrap_or(0.0);
         let (native, watches_contention) = match node {
-            Some(node) => given::of_node(node, hint)?,
+            Some(node) => {
+                given::of_node(node, Asking { joules_per_1k_hint: hint, timeout_s, interval_s })?
+            }
             None => (Native::of(&Wanted::nothing(hint)), false),
         };
         Self::give_time(py, &native)?;
@@ -174,24 +178,29 @@ impl Meter {
     }
 
     fn __enter__<'py>(this: Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        let py = this.py();
-        Self::give_time(py, &this.get().native())?;
-        let reader = this.get().reader(py)?;
-        if let Some(reader) = &reader {
-            reader.driver.call_method0(py, "open")?;
-        }
-        Self::open(&this, reader)?;
+        Self::begin(&this, true)?;
         Ok(this)
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let (close_ns, interrupt) = self.stop(py);
+    /// Opens a window that is no block: of a callback, a generator, a stream. The code that runs
+    /// meanwhile is not in it, as far as mark() and current() go. stop() closes it.
+    fn start(this: &Bound<'_, Self>) -> PyResult<()> {
+        Self::begin(this, false)
+    }
+
+    /// Closes the window that start() opened. Twice is harmless.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let (close_ns, interrupt) = self.halt(py);
         if let Some(reader) = self.reading(py) {
             reader.call_method0(py, "close")?;
         }
         self.close(py, close_ns)?;
         interrupt.map_or(Ok(()), Err)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.stop(py)
     }
 
     fn __aenter__<'py>(this: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -203,8 +212,8 @@ impl Meter {
             return python::wait(py)?.getattr("enter")?.call1((this, reader));
         }
         python::tell(py, native.untold())?;
-        Self::open(&this, None)?;
-        Ok(Bound::new(py, Done(Some(this.unbind())))?.into_any())
+        Self::open(&this, None, true)?;
+        Done::with(py, Some(this.into_any().unbind()))
     }
 
     #[pyo3(signature = (*_exception))]
@@ -217,7 +226,7 @@ impl Meter {
             return python::wait(py)?.getattr("leave")?.call1((this, reader));
         }
         this.get().__exit__(py, _exception)?;
-        Ok(Bound::new(py, Done(None))?.into_any())
+        Done::with(py, None)
     }
 
     /// Closes the stage that is open and opens the next: what has passed since the mark before, or
@@ -237,7 +246,7 @@ impl Meter {
 
     /// What the block cost, at once: J above idle, with how that is known. tokens: what an estimate
     /// is made from where nothing could be measured. While the block runs: so far. Waits for nothing.
-    #[pyo3(signature = (tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, tokens=0)", signature = (tokens=Some(0)))]
     fn result(&self, py: Python<'_>, tokens: Option<i64>) -> Energy {
         let (pending, asked) = self.pending(py, tokens);
         asked.energy(&pending, None)
@@ -245,7 +254,8 @@ impl Meter {
 
     /// What the block cost, once the card has published past its end: sharper, mostly within a
     /// quarter of a second. After timeout_s the answer is the one that stands.
-    #[pyo3(signature = (timeout_s=5.0, *, tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, timeout_s=5.0, *, tokens=0)",
+        signature = (timeout_s=5.0, *, tokens=Some(0)))]
     fn settle(&self, py: Python<'_>, timeout_s: f64, tokens: Option<i64>) -> Energy {
         let (pending, asked) = self.pending(py, tokens);
         let timeout = bridge::seconds(timeout_s);
@@ -253,7 +263,8 @@ impl Meter {
     }
 
     /// settle() for coroutines: holds no event loop (asyncio, uvloop, trio).
-    #[pyo3(signature = (timeout_s=5.0, *, tokens=Some(0)))]
+    #[pyo3(text_signature = "($self, timeout_s=5.0, *, tokens=0)",
+        signature = (timeout_s=5.0, *, tokens=Some(0)))]
     fn asettle<'py>(
         this: &Bound<'py, Self>,
         timeout_s: f64,
@@ -324,12 +335,12 @@ impl Meter {
     /// What 1000 tokens cost by the caller's own estimate, J.
     #[getter]
     fn get_joules_per_1k_hint(&self) -> f64 {
-        self.lock().wanted.joules_per_1k_hint
+        self.lock().wanted.asking.joules_per_1k_hint
     }
 
     #[setter]
     fn set_joules_per_1k_hint(&self, joules: f64) {
-        self.change(|inner| inner.wanted.joules_per_1k_hint = joules);
+        self.change(|inner| inner.wanted.asking.joules_per_1k_hint = joules);
     }
 
     /// How often a backend written in Python is read, s; cards are read at their own pace.
@@ -363,12 +374,12 @@ impl Meter {
 
     /// The second half of entering, for a coroutine.
     fn _open(this: &Bound<'_, Self>, driver: Option<Bound<'_, PyAny>>) -> PyResult<()> {
-        Self::open(this, driver.map(Reader::driven_by).transpose()?)
+        Self::open(this, driver.map(Reader::driven_by).transpose()?, true)
     }
 
     /// The first half of leaving: stops the clock, and says when.
     fn _stop(&self, py: Python<'_>) -> PyResult<u64> {
-        match self.stop(py) {
+        match self.halt(py) {
             (close_ns, Some(interrupt)) => self.close(py, close_ns).and(Err(interrupt)),
             (close_ns, None) => Ok(close_ns),
         }
@@ -376,6 +387,11 @@ impl Meter {
 
     fn _close(&self, py: Python<'_>, close_ns: u64) -> PyResult<()> {
         self.close(py, close_ns)
+    }
+
+    /// Nothing is left to wait for before a window opens.
+    fn _is_ready(&self) -> bool {
+        self.native().is_ready()
     }
 
     /// Calls `then` with None when its first reading is there, or is not worth waiting for.
@@ -403,24 +419,5 @@ impl Meter {
         let state = std::mem::take(&mut inner.state);
         drop(inner);
         drop((gone, state));
-    }
-}
-
-/// An awaitable that has its value already.
-#[pyclass(module = "joulebook._native", frozen)]
-struct Done(Option<Py<Meter>>);
-
-#[pymethods]
-impl Done {
-    fn __await__(this: Py<Self>) -> Py<Self> {
-        this
-    }
-
-    fn __iter__(this: Py<Self>) -> Py<Self> {
-        this
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        Err(PyStopIteration::new_err((self.0.as_ref().map(|meter| meter.clone_ref(py)),)))
     }
 }

@@ -20,11 +20,12 @@ use joulebook::{
     smi::{Feed, Program, SmiCard, SmiError, SmiTenants},
 };
 
-use crate::node::Said;
+use crate::{bridge::seconds, node::Said};
 
 /// How long after the search began its first reading is worth waiting for. NVML shows one in tens of
 /// milliseconds, `nvidia-smi` within a second.
 pub const PATIENCE: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(20);
 /// Nodes that are remembered; a service has a handful.
 const MOST: usize = 64;
 /// The longest pause between two searches for what was not there.
@@ -40,7 +41,24 @@ pub struct Wanted {
     pub said: Said,
     /// Through `nvidia-smi`, whatever else there is.
     pub by_program: bool,
+    pub asking: Asking,
+}
+
+/// What goes with a node when a meter of it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asking {
     pub joules_per_1k_hint: f64,
+    /// How long an agent may take to answer, s.
+    pub timeout_s: f64,
+    /// How often an agent without a stream is asked, s.
+    pub interval_s: f64,
+}
+
+impl Asking {
+    /// As giul has it.
+    pub const fn usual(joules_per_1k_hint: f64) -> Self {
+        Self { joules_per_1k_hint, timeout_s: 2.0, interval_s: 0.25 }
+    }
 }
 
 /// A meter, or the search for one.
@@ -70,13 +88,24 @@ struct Found {
 }
 
 impl Wanted {
-    pub fn node(said: Said, joules_per_1k_hint: f64) -> Self {
-        Self { said, by_program: false, joules_per_1k_hint }
+    pub fn node(said: Said, asking: Asking) -> Self {
+        // An agent's times are nothing to cards of this machine.
+        let asking = match said.power_endpoint {
+            Some(_) => asking,
+            None => Asking::usual(asking.joules_per_1k_hint),
+        };
+        Self { said, by_program: false, asking }
     }
 
     /// No card at all.
     pub fn nothing(joules_per_1k_hint: f64) -> Self {
-        Self::node(Said::default(), joules_per_1k_hint)
+        Self::node(Said::default(), Asking::usual(joules_per_1k_hint))
+    }
+
+    /// It is the same that is asked now, of the same node.
+    pub fn is_asked_so(&self, asking: &Asking) -> bool {
+        let hint = self.asking.joules_per_1k_hint.total_cmp(&asking.joules_per_1k_hint);
+        hint.is_eq() && (self.said.power_endpoint.is_none() || self.asking == *asking)
     }
 
     pub const fn is_remote(&self) -> bool {
@@ -98,6 +127,11 @@ impl Wanted {
             serving_port: said.serving_port,
             contention_floor_mib: said.contention_floor_mib,
             contention_ignore: said.contention_ignore.clone(),
+            is_local: said.is_local,
+            power_endpoint: said.power_endpoint.clone(),
+            token_file: said.token_file.clone(),
+            timeout: seconds(self.asking.timeout_s),
+            interval: seconds(self.asking.interval_s.max(0.01)),
             ..joulebook::Node::default()
         }
     }
@@ -106,7 +140,7 @@ impl Wanted {
     fn blank(&self, fault: Fault) -> Meter {
         let idle = self.said.idle();
         let node = joulebook::Node { idle, ..joulebook::Node::default() };
-        Meter::none(&node, fault).with_hint(self.joules_per_1k_hint)
+        Meter::none(&node, fault).with_hint(self.asking.joules_per_1k_hint)
     }
 
     /// Asks the driver; may take long.
@@ -180,10 +214,16 @@ impl Native {
     fn search(&self) {
         match self.wanted.search() {
             Ok(meter) => {
-                let meter = meter.with_hint(self.wanted.joules_per_1k_hint);
+                let meter = meter.with_hint(self.wanted.asking.joules_per_1k_hint);
                 self.found(meter.clone(), None);
-                let left = PATIENCE.saturating_sub(self.born.elapsed());
-                meter.wait_ready(left);
+                // Until the first reading, or until it is known why there is none.
+                let is_hopeless = || {
+                    meter
+                        .cards()
+                        .iter()
+                        .any(|it| !matches!(it.trouble(), None | Some(Fault::NotReady)))
+                };
+                while !self.patience().is_zero() && !is_hopeless() && !meter.wait_ready(STEP) {}
             }
             Err(error) => self.found(self.wanted.blank(error.fault()), Some(error.to_string())),
         }
@@ -215,6 +255,11 @@ impl Native {
     /// A meter that reads nothing.
     pub const fn blank(&self) -> &Meter {
         &self.blank
+    }
+
+    /// The search is over, and there are cards.
+    pub fn is_found(&self) -> bool {
+        self.found.get().is_some_and(|found| found.trouble.is_none())
     }
 
     /// It may be used again without asking [`Native::of`].
@@ -287,7 +332,7 @@ impl Native {
     pub fn source(&self) -> &'static str {
         match self.backend() {
             "none" => "none",
-            _ if self.wanted.is_remote() => "remote",
+            "remote_agent" => "remote",
             _ => "local",
         }
     }

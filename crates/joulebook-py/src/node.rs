@@ -2,6 +2,7 @@
 
 use std::{
     hash::{Hash, Hasher},
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -9,11 +10,12 @@ use joulebook::Idle;
 use pyo3::{
     IntoPyObjectExt,
     exceptions::{PyTypeError, PyValueError},
+    intern,
     prelude::*,
-    types::{PyDict, PyTuple},
+    types::{PyDict, PyString, PyTuple},
 };
 
-use crate::native::{Native, Wanted};
+use crate::native::{Asking, Native, Wanted};
 
 /// The card a window is metering, and what it draws at rest.
 ///
@@ -30,7 +32,9 @@ use crate::native::{Native, Wanted};
 /// contention_floor_mib: a process that holds less memory is no tenant.
 /// contention_ignore: parts of names that never are.
 /// gpus: the cards of work that spans several, as gpu_index.
-/// serving_pid, serving_port: your own serving process by its id or by the TCP port it listens on.
+/// serving_pid, serving_port: your own serving process, by its id or the TCP port it listens on, on
+/// the cards' machine.
+/// token_file: the file that holds the agent's token.
 ///
 /// Raises ValueError where a power or an index is no such thing.
 #[pyclass(module = "joulebook", frozen, eq, hash)]
@@ -54,6 +58,7 @@ pub struct Said {
     pub gpus: Option<Vec<Gpu>>,
     pub serving_pid: Option<u32>,
     pub serving_port: Option<u16>,
+    pub token_file: Option<PathBuf>,
 }
 
 /// A card as it is named.
@@ -133,38 +138,42 @@ impl Default for Said {
             gpus: None,
             serving_pid: None,
             serving_port: None,
+            token_file: None,
         }
     }
+}
+
+/// An attribute, where there is one that is not None.
+fn said<'py, T>(node: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Option<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    let given = node.getattr_opt(name)?.filter(|it| !it.is_none());
+    given.map(|it| it.extract::<T>().map_err(Into::into)).transpose()
 }
 
 impl Said {
     /// What any object says that has a node's attributes; those it lacks take the defaults.
     pub fn of(node: &Bound<'_, PyAny>) -> PyResult<Self> {
-        fn said<'py, T>(node: &Bound<'py, PyAny>, name: &str) -> PyResult<Option<T>>
-        where
-            T: for<'a> FromPyObject<'a, 'py>,
-        {
-            let given = node.getattr_opt(name)?.filter(|it| !it.is_none());
-            given.map(|it| it.extract::<T>().map_err(Into::into)).transpose()
-        }
+        let py = node.py();
         let blank = Self::default();
-        let gpus: Option<Vec<Gpu>> = said(node, "gpus")?;
-        let idle = node.getattr_opt("idle_w")?.map(|it| it.extract::<IdleFloor>()).transpose()?;
+        let gpus: Option<Vec<Gpu>> = said(node, intern!(py, "gpus"))?;
+        let idle = node.getattr_opt(intern!(py, "idle_w"))?;
+        let is_local = node.getattr_opt(intern!(py, "is_local"))?;
         Ok(Self {
-            name: said(node, "name")?.unwrap_or_default(),
-            gpu: said(node, "gpu_index")?.unwrap_or(blank.gpu),
-            idle: idle.unwrap_or(IdleFloor::LeftOut),
-            is_local: node
-                .getattr_opt("is_local")?
-                .map_or(Ok(gpus.is_some()), |it| it.is_truthy())?,
-            power_endpoint: said(node, "power_endpoint")?,
-            serving_match: said(node, "serving_match")?,
-            contention_floor_mib: said(node, "contention_floor_mib")?
+            name: said(node, intern!(py, "name"))?.unwrap_or_default(),
+            gpu: said(node, intern!(py, "gpu_index"))?.unwrap_or(blank.gpu),
+            idle: idle.map_or(Ok(IdleFloor::LeftOut), |it| it.extract())?,
+            is_local: is_local.map_or(Ok(gpus.is_some()), |it| it.is_truthy())?,
+            power_endpoint: said(node, intern!(py, "power_endpoint"))?,
+            serving_match: said(node, intern!(py, "serving_match"))?,
+            contention_floor_mib: said(node, intern!(py, "contention_floor_mib"))?
                 .unwrap_or(blank.contention_floor_mib),
-            contention_ignore: said(node, "contention_ignore")?.unwrap_or_default(),
+            contention_ignore: said(node, intern!(py, "contention_ignore"))?.unwrap_or_default(),
             gpus,
-            serving_pid: said(node, "serving_pid")?,
-            serving_port: said(node, "serving_port")?,
+            serving_pid: said(node, intern!(py, "serving_pid"))?,
+            serving_port: said(node, intern!(py, "serving_port"))?,
+            token_file: said(node, intern!(py, "token_file"))?,
         })
     }
 
@@ -203,10 +212,6 @@ impl Said {
             ..self
         }
     }
-
-    pub fn wanted(&self, joules_per_1k_hint: f64) -> Wanted {
-        Wanted::node(self.clone(), joules_per_1k_hint)
-    }
 }
 
 impl PartialEq for Node {
@@ -225,24 +230,28 @@ impl Hash for Node {
 
 impl Node {
     /// Its native meter, as it was found before where that still holds.
-    pub fn native(&self, joules_per_1k_hint: f64) -> Arc<Native> {
+    pub fn native(&self, asked: &Asking) -> Arc<Native> {
         let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(native) = &*cached
             && native.is_current()
-            && native.wanted.joules_per_1k_hint.total_cmp(&joules_per_1k_hint).is_eq()
+            && native.wanted.is_asked_so(asked)
         {
             return Arc::clone(native);
         }
-        Arc::clone(cached.insert(Native::of(&self.said.wanted(joules_per_1k_hint))))
+        Arc::clone(cached.insert(Native::of(&Wanted::node(self.said.clone(), *asked))))
     }
 }
 
 #[pymethods]
 impl Node {
     #[new]
-    #[pyo3(signature = (name=String::new(), gpu_index=Gpu::Index(0), idle_w=IdleFloor::LeftOut,
+    #[pyo3(text_signature = "(name='', gpu_index=0, idle_w=0.0, is_local=False, power_endpoint=None, \
+        serving_match=None, contention_floor_mib=512, contention_ignore=(), *, gpus=None, \
+        serving_pid=None, serving_port=None, token_file=None)",
+        signature = (name=String::new(), gpu_index=Gpu::Index(0), idle_w=IdleFloor::LeftOut,
         is_local=None, power_endpoint=None, serving_match=None, contention_floor_mib=512,
-        contention_ignore=Vec::new(), *, gpus=None, serving_pid=None, serving_port=None))]
+        contention_ignore=Vec::new(), *, gpus=None, serving_pid=None, serving_port=None,
+        token_file=None))]
     #[allow(clippy::too_many_arguments)] // one for each thing that can be said
     fn new(
         name: String,
@@ -256,6 +265,7 @@ impl Node {
         gpus: Option<Vec<Gpu>>,
         serving_pid: Option<u32>,
         serving_port: Option<u16>,
+        token_file: Option<PathBuf>,
     ) -> PyResult<Self> {
         idle_w.check()?;
         let said = Said {
@@ -270,6 +280,7 @@ impl Node {
             gpus,
             serving_pid,
             serving_port,
+            token_file,
         };
         Ok(Self { said, cached: Mutex::default() })
     }
@@ -344,6 +355,12 @@ impl Node {
         self.said.serving_port
     }
 
+    /// The file that holds the agent's token.
+    #[getter]
+    fn token_file(&self) -> Option<&Path> {
+        self.said.token_file.as_deref()
+    }
+
     /// The same node with some things said otherwise.
     #[pyo3(signature = (**changes))]
     fn __replace__<'py>(
@@ -362,34 +379,38 @@ impl Node {
     ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let py = this.py();
         let said = PyDict::new(py);
-        for name in Self::__match_args__() {
+        for name in FIELDS {
             // What was left out may mean something else beside what is changed.
-            let left_out = name == "idle_w" && this.get().said.idle == IdleFloor::LeftOut;
+            let left_out = *name == "idle_w" && this.get().said.idle == IdleFloor::LeftOut;
             if !left_out {
-                said.set_item(name, this.getattr(name)?)?;
+                said.set_item(name, this.getattr(*name)?)?;
             }
         }
         Ok((PyTuple::empty(py), said))
     }
 
     #[classattr]
-    fn __match_args__() -> [&'static str; 11] {
-        [
-            "name",
-            "gpu_index",
-            "idle_w",
-            "is_local",
-            "power_endpoint",
-            "serving_match",
-            "contention_floor_mib",
-            "contention_ignore",
-            "gpus",
-            "serving_pid",
-            "serving_port",
-        ]
+    fn __match_args__(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+        PyTuple::new(py, FIELDS)
     }
 
     fn __repr__(this: &Bound<'_, Self>) -> PyResult<String> {
-        crate::words::repr(this.as_any(), &Self::__match_args__())
+        crate::words::repr(this.as_any(), FIELDS)
     }
 }
+
+/// Its fields, giul's first and in its order.
+const FIELDS: &[&str] = &[
+    "name",
+    "gpu_index",
+    "idle_w",
+    "is_local",
+    "power_endpoint",
+    "serving_match",
+    "contention_floor_mib",
+    "contention_ignore",
+    "gpus",
+    "serving_pid",
+    "serving_port",
+    "token_file",
+];

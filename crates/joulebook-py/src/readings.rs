@@ -251,7 +251,19 @@ impl Closing {
             spans.iter().map(|(opening, closing)| self.estimate(opening, closing)).collect();
         let seconds = spans.iter().map(|(opening, closing)| span(opening, closing).seconds()).sum();
         let context = Context { seconds, idle_seconds: seconds, ..context.clone() };
-        grade(&combine(&parts), &context, hint)
+        let measured = grade(&combine(&parts), &context, hint);
+        match self.steady_w().filter(|_| measured.gross_joules.is_some()) {
+            // Energies are whole microjoules; a power that stood still is known better.
+            Some(mean_watts) => Measurement { mean_watts, ..measured },
+            None => measured,
+        }
+    }
+
+    /// A gauge's reading, where all are the same, W.
+    fn steady_w(&self) -> Option<f64> {
+        let first = self.points.first().filter(|_| !self.is_counter)?;
+        let is_steady = self.points.iter().all(|point| point.power_uw == first.power_uw);
+        is_steady.then(|| Power::from_microwatts(first.power_uw).watts())
     }
 
     fn estimate(&self, opening: &Edge, closing: &Edge) -> Estimated {

@@ -32,7 +32,7 @@ pub fn word(of: &impl Serialize) -> String {
 /// The value of a word; what it was for stands in the error.
 pub fn value<T: DeserializeOwned>(word: &str, what: &str) -> PyResult<T> {
     serde_json::from_value(Value::String(word.to_owned()))
-        .map_err(|_| PyValueError::new_err(format!("{word:?} is no {what}")))
+        .map_err(|_| PyValueError::new_err(format!("'{word}' is no {what}")))
 }
 
 /// The same data as Python's own dicts, lists, numbers and strings, keys in order.

@@ -16,19 +16,18 @@ use std::{
     },
 };
 
-pub use passed_on::Tally;
-use state::StateLog;
-pub use told::Told;
-pub(crate) use told::{Elsewhere, unknown_device};
-pub(crate) use work::Work;
-use work::WorkLog;
-
 use joulebook_core::{
     Fault, Flags, Power, Scope,
     estimate::Facts,
     register::{DEFAULT_CEILING, Kind},
     series::Series,
 };
+pub use passed_on::Tally;
+use state::StateLog;
+pub use told::Told;
+pub(crate) use told::{Elsewhere, unknown_device};
+pub(crate) use work::Work;
+use work::WorkLog;
 
 use crate::{
     books::Shelf,
@@ -56,6 +55,8 @@ pub struct Card {
     pub(crate) series: Arc<Series>,
     /// A gauge's averaging sibling, once it has shown itself, and what it averages over, ns.
     mean: OnceLock<(Arc<Series>, u64)>,
+    /// A slow counter's gauge, once it has shown something.
+    shape: OnceLock<Arc<Series>>,
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
@@ -132,6 +133,7 @@ impl Card {
             profile,
             series,
             mean: OnceLock::new(),
+            shape: OnceLock::new(),
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
@@ -275,6 +277,15 @@ impl Card {
         let _ = self.mean.set((series, over_ns));
     }
 
+    pub(crate) fn set_shape(&self, series: Arc<Series>) {
+        let _ = self.shape.set(series);
+    }
+
+    /// The gauge beside a slow counter.
+    pub(crate) fn shape(&self) -> Option<&Series> {
+        self.shape.get().map(|series| &**series)
+    }
+
     /// A gauge's update period, s; no less than the time between polls, which see no more.
     pub(crate) fn update_s(&self) -> f64 {
         let update_ns = self.health.update_ns.load(Ordering::Relaxed);
@@ -406,7 +417,9 @@ impl Health {
         if asking_ns > 0 && now_ns.saturating_sub(asking_ns) > stale_ns {
             return Some(Fault::Timeout);
         }
-        Some(lock(&self.fault).unwrap_or(Fault::NotReady))
+        // One that has been read and has not failed is late.
+        let late = if good_ns > 0 { Fault::Timeout } else { Fault::NotReady };
+        Some(lock(&self.fault).unwrap_or(late))
     }
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {

@@ -18,6 +18,7 @@ use crate::{
     deadline::{WAITING, Waiting},
     meter::READ,
     nvml::{DRIVERS, Driver},
+    remote::{self, NODES},
     smi::{FEEDS, Feed, Program, STUCK},
 };
 
@@ -26,6 +27,7 @@ pub struct Held {
     read: Guard<BTreeMap<String, Weak<Card>>>,
     feeds: Guard<BTreeMap<Program, Weak<Feed>>>,
     drivers: Guard<BTreeMap<Vec<OsString>, Arc<Driver>>>,
+    nodes: Guard<remote::Nodes>,
     stuck: Guard<Vec<Child>>,
     waiting: Guard<Waiting>,
 }
@@ -41,6 +43,7 @@ pub fn hold() -> Held {
         read: held(&READ),
         feeds: held(&FEEDS),
         drivers: held(&DRIVERS),
+        nodes: held(&NODES),
         stuck: held(&STUCK),
         waiting: held(&WAITING),
     }
@@ -53,6 +56,8 @@ impl Held {
         self.feeds.clear();
         // A driver may be in the middle of a call that nobody here will end.
         std::mem::forget(std::mem::take(&mut *self.drivers));
+        // Nor is a node's connection ours to end.
+        std::mem::forget(std::mem::take(&mut *self.nodes));
         // The parent's children are not ours to wait for.
         std::mem::forget(std::mem::take(&mut *self.stuck));
         self.waiting.forget();

@@ -19,6 +19,7 @@ pub mod identity;
 pub mod idle;
 mod meter;
 mod node;
+pub mod nodes;
 pub mod nvml;
 mod occupancy;
 pub mod pace;

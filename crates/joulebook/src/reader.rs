@@ -18,6 +18,12 @@ pub trait Reader: Send {
     /// One reading, now. The recorder stamps it with the midpoint of the call.
     fn read(&mut self) -> Result<Reading, Fault>;
 
+    /// What the card's gauge shows now, beside its counter; no mean over longer than its updates. It
+    /// is asked of counters that publish slowly, to see when inside a tick the energy was drawn.
+    fn power(&mut self) -> Result<Power, Fault> {
+        Err(Fault::NotSupported)
+    }
+
     /// The card's power state (P0 is 0), where it has one. Asked about once a second.
     fn power_state(&mut self) -> Option<u8> {
         None

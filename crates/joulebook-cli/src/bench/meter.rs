@@ -180,7 +180,7 @@ impl Energy {
             rho,
             // Whose work the server's is cannot be told where it cannot be seen.
             lenient: port.is_none(),
-            journal: Some(Box::new(self.accounts.clone())),
+            journal: Some(self.accounts.journal()),
             ..Settings::default()
         };
         Books::of(&meter, settings)

@@ -32,7 +32,7 @@ fn booked(card: &str, ticks: u64) -> Vec<String> {
     };
     let mut write = |ledger: &mut Ledger, transaction: Transaction| {
         ledger.apply(&transaction).unwrap();
-        let line = Line { card: card.to_owned(), transaction };
+        let line = Line::moved(card, transaction);
         lines.push(serde_json::to_string(&line).unwrap());
     };
     for number in 0..ticks {

@@ -51,9 +51,9 @@ fn booked(ticks: &[(Tick, Vec<Presence>)]) -> Ledger {
 }
 
 fn requests_mj(ledger: &Ledger) -> i128 {
-    let (balances, closed) = ledger.balances();
-    let requests = balances.filter(|(account, _)| matches!(account, Account::Request(..)));
-    (requests.map(|(_, balance)| balance).sum::<i128>() + closed) / 1000
+    let of_requests = |account| matches!(account, Account::Request(..) | Account::Closed(_));
+    let requests = ledger.balances().filter(|(account, _)| of_requests(*account));
+    requests.map(|(_, balance)| balance).sum::<i128>() / 1000
 }
 
 #[test]

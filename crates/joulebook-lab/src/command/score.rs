@@ -8,7 +8,9 @@ use joulebook::{books::Rhos, core::ledger::settle::TOKEN};
 use joulebook_lab::{
     Card,
     engine::Settings,
-    score::{Figures, Judged, Knowledge, Load, Name, Rho, aims, calibrate, judge, loads, plot},
+    score::{
+        Figures, Judged, Knowledge, Load, Name, Ranges, Rho, aims, calibrate, judge, loads, plot,
+    },
 };
 use serde_json::json;
 
@@ -19,7 +21,8 @@ use super::say;
 /// cent of its true joules above idle.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only loads of this name: chat, mixed, bursty-chat, bursty-mixed (otherwise all of them).
+    /// Only loads of this name: chat, mixed, bursty-chat, bursty-mixed, two-cards-mixed, tenant-seen,
+    /// tenant-unseen (otherwise all but bursty-chat).
     #[arg(long)]
     load: Vec<String>,
     /// Requests a second, instead of the rates that belong to the loads.
@@ -76,7 +79,15 @@ fn stored(file: &Path) -> anyhow::Result<Rho> {
 }
 
 fn chosen(names: &[String], rate: Option<f64>) -> anyhow::Result<Vec<Load>> {
-    let known = ["chat", "mixed", "bursty-chat", "bursty-mixed"];
+    let known = [
+        "chat",
+        "mixed",
+        "bursty-chat",
+        "bursty-mixed",
+        "two-cards-mixed",
+        "tenant-seen",
+        "tenant-unseen",
+    ];
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("there is no load {name:?}: choose among {}", known.join(", "));
     }
@@ -141,19 +152,7 @@ fn print(judged: &[Judged], rules: &[Name], rho: Rho, arguments: &Arguments) {
         }
         part(title, right(table));
     }
-    let mut books = table(arguments.markdown);
-    books.set_header(["load", "residual, µJ", "in range, admission known", "arrival only"]);
-    for load in judged {
-        let residual = load.verdicts.iter().filter_map(|it| it.residual_uj);
-        let worst = residual.max().map_or("-".to_owned(), |it| it.to_string());
-        let range = |knowledge| {
-            let found = load.in_range.iter().find(|(told, _)| *told == knowledge);
-            found.map_or("-".to_owned(), |(_, share)| percent(*share, false))
-        };
-        let ranges = [Knowledge::Admission, Knowledge::Arrival].map(range);
-        books.add_row([load.load.words(), worst].into_iter().chain(ranges));
-    }
-    part("Books, and truth within [model_low, model_high]", right(books));
+    part("Books, and the truth within what receipts say", right(books(judged, arguments)));
     let mut reached = table(arguments.markdown);
     reached.set_header(["aim", "load", "reached", ""]);
     for aim in aims(judged) {
@@ -166,6 +165,34 @@ fn print(judged: &[Judged], rules: &[Name], rho: Rho, arguments: &Arguments) {
         reached.add_row([aim.words.to_owned(), aim.load, figure, met.to_owned()]);
     }
     part("Aims", reached);
+}
+
+/// What books say beside figures: of the calibrated rule, else of the first that keeps books.
+fn books(judged: &[Judged], arguments: &Arguments) -> Table {
+    let mut table = table(arguments.markdown);
+    table.set_header([
+        "load",
+        "residual, µJ",
+        "with a figure",
+        "in range, admission known",
+        "arrival only",
+        "width of the range, admission known",
+        "arrival only",
+    ]);
+    for load in judged {
+        let residual = load.verdicts.iter().filter_map(|it| it.residual_uj);
+        let worst = residual.max().map_or("-".to_owned(), |it| it.to_string());
+        let said = [Knowledge::Admission, Knowledge::Arrival].map(|knowledge| {
+            load.verdicts.iter().filter(|it| it.knowledge == knowledge).find_map(|it| it.ranges)
+        });
+        let share = |pick: fn(&Ranges) -> f64| {
+            said.map(|it| it.map_or("-".to_owned(), |it| percent(pick(&it), false)))
+        };
+        let [told, _] = share(|it| it.told);
+        let row = [load.load.words(), worst, told].into_iter();
+        table.add_row(row.chain(share(|it| it.hold)).chain(share(|it| it.width)));
+    }
+    table
 }
 
 fn table(markdown: bool) -> Table {
@@ -208,7 +235,7 @@ fn as_json(judged: &Judged) -> Vec<serde_json::Value> {
         })
     };
     let of_rule = |verdict: &joulebook_lab::score::Verdict| {
-        let range = judged.in_range.iter().find(|(knowledge, _)| *knowledge == verdict.knowledge);
+        let said = verdict.ranges;
         json!({
             "load": judged.load.name,
             "rate_per_second": judged.load.rate,
@@ -220,7 +247,9 @@ fn as_json(judged: &Judged) -> Vec<serde_json::Value> {
             "all_seeds": figures(&verdict.figures),
             "worst_seed": figures(&verdict.worst),
             "residual_uj": verdict.residual_uj,
-            "in_model_range_share": range.map(|(_, share)| share),
+            "with_a_figure_share": said.map(|it| it.told),
+            "in_range_share": said.map(|it| it.hold),
+            "median_range_width_share": said.map(|it| it.width),
         })
     };
     judged.verdicts.iter().map(of_rule).collect()

@@ -13,10 +13,14 @@ that is shared is witnessed, not measured. Metering raises nothing into the work
 neither blocks nor slows it.
 """
 
+from ._dataclass import like_a_dataclass
 from ._native import (
+    Books,
     Energy,
     Meter,
     Node,
+    Receipt,
+    Ticket,
     current,
     mark,
     read_gpu_state,
@@ -25,6 +29,7 @@ from ._native import (
 )
 from .backends import (
     Backend,
+    Fit,
     NvmlCounter,
     NvmlPower,
     RemoteAgent,
@@ -36,26 +41,49 @@ from .backends import (
     read_power_w,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._metered import metered as metered
+
+
+def __getattr__(name: str) -> object:
+    """What takes longer to import than the rest, when it is asked for."""
+    if name == "metered":
+        from ._metered import metered
+
+        return metered
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __version__ = version()
+
+# giul's are dataclasses, and are used as such.
+like_a_dataclass(Energy)
+like_a_dataclass(Node)
 
 #: The name under which giul's first users know it.
 EnergyMeter = Meter
 
 __all__ = [
     "Backend",
+    "Books",
     "Energy",
     "EnergyMeter",
+    "Fit",
     "Meter",
     "Node",
     "NvmlCounter",
     "NvmlPower",
+    "Receipt",
     "RemoteAgent",
     "SmiSampler",
+    "Ticket",
     "__version__",
     "counter_for",
     "current",
     "fits",
     "mark",
+    "metered",
     "probe_node",
     "read_compute_apps",
     "read_gpu_state",

@@ -8,14 +8,15 @@ that hangs costs the measurement and not the work. Nothing a backend raises gets
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
 
 from ._native import Readings
 from ._wait import in_thread
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable, Callable
+    from typing import Any
 
 #: How long an edge's reading is waited for, s.
 PATIENCE_S = 0.25
@@ -45,9 +46,10 @@ class Reader:
 
     def open(self) -> None:
         """Starts to read. A counter is read before the window opens."""
+        # Asked before the thread starts, so that its first reading answers.
+        asked = self._ask() if self.counter else 0
         self._start()
-        if self.counter:
-            self._wait(self._ask(), PATIENCE_S)
+        self._wait(asked, PATIENCE_S)
         self.readings.open()
 
     def mark(self, name: str) -> None:
@@ -65,17 +67,20 @@ class Reader:
         self._end()
         _quietly(getattr(self.backend, "close", _nothing))
 
+    def _end(self) -> None:
+        """Ends the thread, and waits for that where its backend does not hang."""
+        with self._wanted:
+            self._over = True
+            self._wanted.notify_all()
+        if self._thread is not None:
+            self._thread.join(MARK_PATIENCE_S)
+
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="joulebook-backend", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:  # the interpreter goes down, or there are no more threads
             self._thread = None
-
-    def _end(self) -> None:
-        with self._wanted:
-            self._over = True
-            self._wanted.notify_all()
 
     def _ask(self) -> int:
         with self._wanted:
@@ -114,9 +119,10 @@ class Reader:
         """The same from a coroutine."""
         read = self._coroutine()
         if read is None:
+            asked = self._ask() if self.counter else 0
             self._start()
             if self.counter:
-                await in_thread(self._wait, self._ask(), PATIENCE_S)
+                await in_thread(self._wait, asked, PATIENCE_S)
             self.readings.open()
             return
         import asyncio
@@ -131,7 +137,7 @@ class Reader:
         read = self._coroutine()
         if self._task is None or read is None:
             await in_thread(self._wait, self._ask(), PATIENCE_S)
-            self._end()
+            await in_thread(self._end)
         else:
             self._task.cancel()
             await self._aread(read)

@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+# Not from `typing`, which takes longer to import than all of this package.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, TypeVar
+
     from ._native import Meter
+    from ._reader import Reader
 
-T = TypeVar("T")
-
-
-class Driver(Protocol):
-    """What reads a backend of Python's for one window."""
-
-    async def aopen(self) -> None: ...
-
-    async def aclose(self) -> None: ...
+    T = TypeVar("T")
 
 
 def loop_library() -> str | None:
@@ -75,6 +71,22 @@ async def _until_trio(start: Callable[..., object], arguments: tuple[object, ...
     return values[0]
 
 
+async def within(timeout_s: float, awaited: Awaitable[T]) -> T | None:
+    """What is awaited, or None when it does not come in time."""
+    if loop_library() == "trio":
+        import trio
+
+        with trio.move_on_after(timeout_s):
+            return await awaited
+        return None
+    import asyncio
+
+    try:
+        return await asyncio.wait_for(awaited, timeout_s)
+    except TimeoutError:
+        return None
+
+
 async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
     """What a call that may block returns, made in a thread."""
     if loop_library() == "trio":
@@ -86,7 +98,7 @@ async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, call, *arguments)
 
 
-async def enter(meter: Meter, driver: Driver | None) -> Meter:
+async def enter(meter: Meter, driver: Reader | None) -> Meter:
     """Opens a window that has to wait: for its card's first reading, or for Python's backend."""
     await until(meter._ready_then)
     if driver is not None:
@@ -95,7 +107,7 @@ async def enter(meter: Meter, driver: Driver | None) -> Meter:
     return meter
 
 
-async def leave(meter: Meter, driver: Driver) -> None:
+async def leave(meter: Meter, driver: Reader) -> None:
     """Closes a window that Python's backend is read for."""
     close_ns = meter._stop()
     try:

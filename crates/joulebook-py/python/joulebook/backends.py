@@ -8,23 +8,20 @@ Python, and what it raises costs the measurement alone.
 from __future__ import annotations
 
 import os
-import shutil
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from . import _native
-from ._native import read_gpu_state, reset_probe_cache
-from ._wait import in_thread, until
+from ._native import Fit, read_gpu_state, reset_probe_cache
+from ._wait import in_thread, until, within
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._native import NodeLike
+    from .types import CardState, ComputeApp, NodeLike
 
 __all__ = [
     "COUNTER",
     "SAMPLER",
     "SMI",
     "Backend",
-    "CardState",
-    "ComputeApp",
     "Fit",
     "NvmlCounter",
     "NvmlPower",
@@ -39,43 +36,21 @@ __all__ = [
     "reset_probe_cache",
 ]
 
-#: The program that stands in for the driver's library, where it is on PATH.
-SMI = os.environ.get("JOULEBOOK_SMI") or shutil.which("nvidia-smi")
+
+
+def _on_path(name: str) -> str | None:
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+#: The program that stands in for the driver's library, where there is one.
+SMI = os.environ.get("JOULEBOOK_SMI") or _on_path("nvidia-smi")
 
 COUNTER = "counter"
 SAMPLER = "sampler"
-
-
-class ComputeApp(TypedDict):
-    """A process on a card. used_mib is None where the driver does not say."""
-
-    pid: int
-    used_mib: int | None
-    name: str
-
-
-class CardState(TypedDict):
-    """A card now. None: could not be read, which is not "fine"."""
-
-    gpu: int | None
-    name: str | None
-    watts: float | None
-    memory_used_mib: int | None
-    memory_total_mib: int | None
-    memory_free_mib: int | None
-    utilization_pct: int | None
-    compute_apps: list[ComputeApp] | None
-
-
-class Fit(NamedTuple):
-    """Whether so much memory is free: fits is None where that cannot be seen. True only for yes."""
-
-    fits: bool | None
-    short_by_mib: int | None
-    held_by: list[str]
-
-    def __bool__(self) -> bool:
-        return self.fits is True
 
 
 class Backend:
@@ -171,7 +146,7 @@ class RemoteAgent(_Card):
         self.url = endpoint.rstrip("/") + "/power"
         self.gpu_index = gpu_index
         self.timeout_s = timeout_s
-        self._card = _native.Card.agent(endpoint, gpu_index)
+        self._card = _native.Card.agent(endpoint, gpu_index, timeout_s)
 
 
 def _of(name: str, card: _native.Card) -> Backend:
@@ -201,39 +176,24 @@ def read_power_w(gpu_index: int | str = 0) -> float | None:
     return None if state is None else state["watts"]
 
 
-def read_compute_apps(gpu_index: int | str = 0) -> list[ComputeApp] | None:
-    """The processes on a card of this machine. None where they cannot be listed, which is another
-    thing than nobody. Asks the driver."""
+def read_compute_apps(gpu_index: int | str = 0) -> list[ComputeApp]:
+    """The processes on a card of this machine; empty also where they cannot be listed, as in giul.
+    read_gpu_state() tells that apart from nobody. Asks the driver."""
     state = read_gpu_state(gpu_index)
-    return None if state is None else state["compute_apps"]
+    return [] if state is None else state["compute_apps"] or []
 
 
 async def probe_node(node: NodeLike | None, timeout_s: float = 3.0) -> CardState | None:
     """The state of a node's card now, here or elsewhere; None where it cannot be seen in time."""
     if node is None:
         return None
-    state: CardState | None = await _in_time(timeout_s, _native._probe_then, node)
+    state: CardState | None = await within(timeout_s, until(_native._probe_then, node))
     return state
 
 
 async def fits(node: NodeLike | None, need_mib: int, timeout_s: float = 3.0) -> Fit:
     """Whether so much memory is free on a node's card: before something is woken that needs it."""
-    answer = None if node is None else await _in_time(timeout_s, _native._fits_then, node, need_mib)
-    return Fit(None, None, []) if answer is None else Fit(*answer)
-
-
-async def _in_time(timeout_s: float, start: Any, *arguments: object) -> Any:
-    from ._wait import loop_library
-
-    if loop_library() == "trio":
-        import trio
-
-        with trio.move_on_after(timeout_s):
-            return await until(start, *arguments)
-        return None
-    import asyncio
-
-    try:
-        return await asyncio.wait_for(until(start, *arguments), timeout_s)
-    except TimeoutError:
-        return None
+    if node is None:
+        return Fit()
+    fit: Fit | None = await within(timeout_s, until(_native._fits_then, node, need_mib))
+    return Fit() if fit is None else fit

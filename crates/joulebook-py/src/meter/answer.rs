@@ -25,7 +25,7 @@ pub struct Asked {
     /// Where it was said.
     source: Option<&'static str>,
     /// The name of Python's backend.
-    backend: &'static str,
+    backend: Option<&'static str>,
     readings: Option<Closing>,
     overlapped: bool,
     tokens: u64,
@@ -34,22 +34,28 @@ pub struct Asked {
 impl Asked {
     /// The figure at once, or settled when `pending` has within this time.
     pub fn energy(&self, pending: &Pending, settled: Option<Duration>) -> Energy {
-        if let Some(readings) = &self.readings {
-            return self.read_by_python(readings, pending);
+        if let (Some(readings), Some(backend)) = (&self.readings, self.backend) {
+            return self.read_by_python(readings, backend, pending);
         }
         let measured = settled.map_or_else(|| pending.now(), |timeout| pending.settle(timeout));
         let energy = Energy::from(marked(measured, self.overlapped));
-        match self.source {
-            Some(source) => energy.with_source(source),
+        match (self.source, self.backend) {
+            (source, Some(backend)) => energy.read_by(backend, source.unwrap_or("none")),
+            (Some(source), None) => energy.with_source(source),
             // An agent that cannot be reached is still what was asked.
-            None if self.native.wanted.is_remote() && energy.measured.backend == "none" => {
+            (None, None) if self.native.wanted.is_remote() && energy.measured.backend == "none" => {
                 energy.read_by(self.native.backend(), self.native.source())
             }
-            None => energy,
+            (None, None) => energy,
         }
     }
 
-    fn read_by_python(&self, readings: &Closing, pending: &Pending) -> Energy {
+    fn read_by_python(
+        &self,
+        readings: &Closing,
+        backend: &'static str,
+        pending: &Pending,
+    ) -> Energy {
         // The native window has watched who else was there.
         let seen = pending.now();
         let context = Context {
@@ -57,7 +63,7 @@ impl Asked {
             idle_seconds: 0.0,
             idle_w: self.native.idle_watts(),
             source: Source::None,
-            backend: self.backend,
+            backend,
             tenancy: seen.tenancy,
             contended_by: seen.contended_by,
             scope: Scope::Gpu,
@@ -66,10 +72,10 @@ impl Asked {
             rejected: 0,
             flags: Flags::NONE,
         };
-        let joules_per_1k = self.native.wanted.joules_per_1k_hint;
+        let joules_per_1k = self.native.wanted.asking.joules_per_1k_hint;
         let measured = readings.measurement(&context, Hint { tokens: self.tokens, joules_per_1k });
         let energy = Energy::from(marked(measured, self.overlapped));
-        energy.read_by(self.backend, self.source.unwrap_or("none"))
+        energy.read_by(backend, self.source.unwrap_or("none"))
     }
 }
 
@@ -78,7 +84,7 @@ impl Meter {
     pub(super) fn pending(&self, py: Python<'_>, tokens: Option<i64>) -> (Pending, Asked) {
         let tokens = tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0);
         // Asking Python's backend its name may run code of its own: not under the lock.
-        let backend = if self.is_read_by_python() { self.name_of_backend(py) } else { "none" };
+        let backend = self.is_read_by_python().then(|| self.name_of_backend(py));
         let inner = self.lock();
         let (pending, native, readings, overlapped) = match &inner.state {
             State::Fresh => (inner.native.blank().open().so_far(), &inner.native, None, false),
@@ -98,8 +104,9 @@ impl Meter {
     }
 
     fn is_read_by_python(&self) -> bool {
-        match &self.lock().state {
-            State::Fresh => false,
+        let inner = self.lock();
+        match &inner.state {
+            State::Fresh => inner.backend.is_some(),
             State::Open(open) => open.reader.is_some(),
             State::Closed(closed) => closed.readings.is_some(),
         }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::{
     backends::Card,
-    native::{Native, Wanted},
+    native::{Asking, Native, Wanted},
     node::{IdleFloor, Node, Said},
     python,
 };
@@ -17,37 +17,37 @@ pub fn wanted(
     backend: Option<&Bound<'_, PyAny>>,
     rules: Option<&Said>,
     idle: IdleFloor,
-    joules_per_1k_hint: f64,
+    asking: Asking,
 ) -> PyResult<Wanted> {
     let card = backend.map(Card::behind).transpose()?.flatten();
     let Some(card) = card else {
         let watched = rules.filter(|rules| backend.is_some() && rules.watches_contention());
         let said = Said { idle, ..watched.cloned().unwrap_or_default() };
-        return Ok(Wanted::node(said, joules_per_1k_hint));
+        return Ok(Wanted::node(said, asking));
     };
     let of_card = &card.get().native.wanted;
     let mut said = Said { idle, ..of_card.said.clone() };
     if let Some(rules) = rules {
         said = said.with_rules_of(rules);
     }
-    Ok(Wanted { said, by_program: of_card.by_program, joules_per_1k_hint })
+    Ok(Wanted { by_program: of_card.by_program, ..Wanted::node(said, asking) })
 }
 
 /// The native meter of a node, and whether the node names its own work. Of an object that is no node
 /// there is none, and a person is told.
-pub fn of_node(node: &Bound<'_, PyAny>, joules_per_1k_hint: f64) -> PyResult<(Arc<Native>, bool)> {
+pub fn of_node(node: &Bound<'_, PyAny>, asking: Asking) -> PyResult<(Arc<Native>, bool)> {
     if let Ok(node) = node.cast::<Node>() {
         let node = node.get();
-        return Ok((node.native(joules_per_1k_hint), node.said.watches_contention()));
+        return Ok((node.native(&asking), node.said.watches_contention()));
     }
     match Said::of(node).and_then(|said| said.idle.check().map(|()| said)) {
         Ok(said) => {
             let watches = said.watches_contention();
-            Ok((Native::of(&said.wanted(joules_per_1k_hint)), watches))
+            Ok((Native::of(&Wanted::node(said, asking)), watches))
         }
         Err(error) => {
             python::tell(node.py(), vec![format!("this node cannot be read: {error}")])?;
-            Ok((Native::of(&Wanted::nothing(joules_per_1k_hint)), false))
+            Ok((Native::of(&Wanted::nothing(asking.joules_per_1k_hint)), false))
         }
     }
 }

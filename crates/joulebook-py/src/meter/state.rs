@@ -30,6 +30,8 @@ pub struct Open {
     /// What reads a backend that Python brought.
     pub reader: Option<Reader>,
     pub outer: Option<Py<Meter>>,
+    /// It is the window that the caller's code is in.
+    pub is_current: bool,
     pub place: Place,
     pub children: Arc<Children>,
 }

@@ -73,7 +73,12 @@ impl Meter {
         (native.meter().open(), Place::default())
     }
 
-    pub(super) fn open(this: &Bound<'_, Self>, reader: Option<Reader>) -> PyResult<()> {
+    /// Opens the window; where `is_current`, code of the caller's is in it from here on.
+    pub(super) fn open(
+        this: &Bound<'_, Self>,
+        reader: Option<Reader>,
+        is_current: bool,
+    ) -> PyResult<()> {
         let py = this.py();
         let me = this.get();
         let native = me.native();
@@ -84,15 +89,26 @@ impl Meter {
         };
         let (window, place) = Self::window(&native, outer.as_ref().map(Py::get));
         let children = Arc::default();
-        let open = Open { native, window, reader, outer, place, children };
+        let open = Open { native, window, reader, outer, is_current, place, children };
         let before = std::mem::replace(&mut me.lock().state, State::Open(Box::new(open)));
         // What it held may run code of its own when it goes.
         drop(before);
-        current::set(py, Some(this.as_unbound()))
+        if is_current { current::set(py, Some(this.as_unbound())) } else { Ok(()) }
+    }
+
+    /// Opens the window of a block or of start(): waits where that is due.
+    pub(super) fn begin(this: &Bound<'_, Self>, is_current: bool) -> PyResult<()> {
+        let py = this.py();
+        Self::give_time(py, &this.get().native())?;
+        let reader = this.get().reader(py)?;
+        if let Some(reader) = &reader {
+            reader.driver.call_method0(py, "open")?;
+        }
+        Self::open(this, reader, is_current)
     }
 
     /// Runs the caller's sync and stops the clock. An interrupt that comes meanwhile is handed back.
-    pub(super) fn stop(&self, py: Python<'_>) -> (u64, Option<PyErr>) {
+    pub(super) fn halt(&self, py: Python<'_>) -> (u64, Option<PyErr>) {
         let sync = self.lock().sync.as_ref().map(|sync| sync.clone_ref(py));
         let failed = sync.and_then(|sync| sync.call0(py).err());
         let interrupt = failed.filter(|error| !error.is_instance_of::<PyException>(py));
@@ -108,7 +124,7 @@ impl Meter {
                 return Ok(());
             }
         };
-        let Open { native, window, reader, outer, place, .. } = *open;
+        let Open { native, window, reader, outer, is_current, place, .. } = *open;
         let overlapped = place.is_overlapped();
         let pending = if native.is_ours() {
             window.close()
@@ -121,7 +137,9 @@ impl Meter {
         let outer = outer.filter(|outer| !std::ptr::eq(outer.get(), self));
         drop(inner);
         let outer = outer.filter(|outer| outer.get().is_open());
-        current::set(py, outer.as_ref())?;
+        if is_current {
+            current::set(py, outer.as_ref())?;
+        }
         let closed = Closed { native, pending, readings, outer, overlapped };
         self.lock().state = State::Closed(Box::new(closed));
         Ok(())

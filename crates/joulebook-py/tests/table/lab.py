@@ -8,6 +8,7 @@ Both packages find the card as they would a real one: the library by its name in
 the program by its name in PATH. A machine without them hides a real card's too.
 """
 
+import ctypes.util
 import json
 import os
 import shutil
@@ -65,7 +66,8 @@ class Lab:
 
 
 class Machine:
-    """A simulated machine and a process of one of the two packages on it. Its scenario begins now."""
+    """A simulated machine and a process of one of the two packages on it. The scenario begins with
+    the first scene; for programs that are started with its environment, when it is made."""
 
     def __init__(self, lab, implementation, scenario, *, nvml=True, smi=True, wrapper=None, env=None):
         self.implementation = implementation
@@ -76,9 +78,10 @@ class Machine:
         tools.mkdir()
         libraries = lab.driver if nvml else self.folder / "none"
         if not nvml:
-            # In the way of a real card's library, which would be found further on.
             libraries.mkdir()
-            (libraries / LIBRARY).write_bytes(b"")
+            if ctypes.util.find_library("nvidia-ml"):
+                # In the way of a real card's library, which would be found further on.
+                (libraries / LIBRARY).write_bytes(b"")
         if wrapper is not None:
             tool = tools / PROGRAM
             tool.write_text(f"#!/bin/sh\n{wrapper}\n")
@@ -101,8 +104,7 @@ class Machine:
             "PYTHONPATH": str(HERE.parent),
             **(env or {}),
         }
-        self.epoch_ns = time.monotonic_ns()
-        self.environment["FAKEGPU_EPOCH_NS"] = str(self.epoch_ns)
+        self.environment["FAKEGPU_EPOCH_NS"] = str(time.monotonic_ns())
         self._process = None
 
     def start(self):

@@ -159,7 +159,7 @@ def counter(at, index):
     at.live.set(0, 400.0)
     before = backend.read_joules()
     t0 = at.live.now_ns()
-    at.until(lambda: at.live.now_ns() - t0 > 400_000_000)
+    at.until(lambda: at.live.now_ns() - t0 > 1_200_000_000)
     after = asyncio.run(backend.aread_joules())
     return {"name": backend.name, "kind": backend.kind, "gpu_index": backend.gpu_index, "joules": after - before,
             "truth": at.live.joules(0, t0, at.live.now_ns()), "watts": backend.read_watts(),
@@ -172,8 +172,8 @@ def test_the_counter_itself(machine):
     card drew; `read_watts()` is its power; both can be awaited."""
     seen = machine(COUNTER).play(counter, index=0)
     assert (seen["name"], seen["kind"], seen["gpu_index"], seen["isinstance"]) == ("nvml_counter", "counter", 0, True)
-    # A publish of 20 ms at each end.
-    assert seen["joules"] == pytest.approx(seen["truth"], rel=0.15)
+    # A publish of 20 ms at each end, and for ours a poll of 100 ms.
+    assert seen["joules"] == pytest.approx(seen["truth"], rel=0.2)
     assert seen["watts"] == pytest.approx(400.0, rel=0.3) and seen["awaited"] == pytest.approx(400.0, rel=0.3)
 
 

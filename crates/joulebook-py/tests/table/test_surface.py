@@ -31,6 +31,10 @@ CALLS = {
 }
 
 
+# None: False, or True where the new `gpus` names cards.
+LEFT_OUT = {("joulebook", "is_local")}
+
+
 def found(implementation, name):
     thing = implementation
     for part in name.split("."):
@@ -54,7 +58,7 @@ def test_arguments(implementation, name):
     assert [parameter.name for parameter in parameters[:len(expected)]] == [word for word, _, _ in expected]
     for parameter, (word, default, after_star) in zip(parameters, expected):
         assert (parameter.kind is parameter.KEYWORD_ONLY) == after_star, word
-        if default:
+        if default and (implementation.name, word) not in LEFT_OUT:
             assert repr(parameter.default) == default, word
     for parameter in parameters[len(expected):]:
         assert parameter.kind is parameter.VAR_KEYWORD or parameter.default is not parameter.empty, parameter

@@ -3,14 +3,16 @@
 //!
 //! Ticks go on in their order, each as soon as what is to be known around it is known: with a tenant
 //! beside us that is when it has been told who was at work, about a second later, and never more than
-//! [`LONGEST_WAIT_NS`]. A tick whose points are not neighbours any more (the owner came too late for
+//! [`LONGEST_WAIT_NS`]; a long tick waits for the gauge that it is cut by. A tick whose points are not neighbours any more (the owner came too late for
 //! the ring), or whose end is marked as a gap, is counted but not placed.
 
+mod cut;
 mod floor;
 mod neighbours;
 
 use std::{collections::VecDeque, sync::Arc};
 
+use cut::{Limits, Shaped, cut};
 use floor::{Floors, State};
 use joulebook_core::{
     Flags,
@@ -25,11 +27,14 @@ use super::IdleFloor;
 use crate::{
     card::{Card, Work},
     meter::{Inner, Meter},
+    recorder::SLOW_NS,
 };
 
 const SECOND: f64 = 1e9;
 /// A tick waits so long after its end for what is known around it; then it goes without.
 const LONGEST_WAIT_NS: u64 = 3_000_000_000;
+/// The same for what the gauge shows of it.
+const SHAPE_WAIT_NS: u64 = 1_000_000_000;
 /// A tick with one of these marks is not as long, or as full, as it looks.
 const BROKEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::COUNTER_FROZEN);
 
@@ -128,7 +133,7 @@ impl Feed {
 
     /// The ticks that have been published and are due. `present`: from when to when requests were
     /// there that may be in them.
-    pub fn take<P>(&mut self, now_ns: u64, present: impl Fn() -> P, into: &mut Vec<Publish>)
+    pub fn take<P>(&mut self, now_ns: u64, present: impl Fn() -> P + Copy, into: &mut Vec<Publish>)
     where
         P: Iterator<Item = (u64, Option<u64>)>,
     {
@@ -149,9 +154,9 @@ impl Feed {
         let Self { floors, card, .. } = self;
         floors.learn(|from_ns, to_ns| card.has_stayed(from_ns, to_ns));
         while let Some(stretch) = self.waiting.front().copied() {
-            let Some(publish) = self.publish(stretch, now_ns, present()) else { return };
+            let Some((publish, shaped)) = self.publish(stretch, now_ns, present()) else { return };
             self.waiting.pop_front();
-            into.push(publish);
+            self.cut(publish, shaped, present, into);
         }
     }
 
@@ -161,7 +166,7 @@ impl Feed {
         stretch: Stretch,
         now_ns: u64,
         present: impl Iterator<Item = (u64, Option<u64>)>,
-    ) -> Option<Publish> {
+    ) -> Option<(Publish, Shaped)> {
         let facts = self.card.facts();
         let Stretch { from, to, lost } = stretch;
         let tick = Tick {
@@ -182,6 +187,10 @@ impl Feed {
         let idle = self.floors.at_rest(state, now_ns);
         let at_rest = idle.rest.is_some_and(|rest| tick.is_at_rest(rest));
         let around = self.neighbours.around(&seen, work, at_rest)?;
+        let shaped = self.shaped(tick, lag_ns, now_ns);
+        if shaped == Shaped::Pending {
+            return None;
+        }
         self.rest_uw = idle.rest.map(|rest| rest.power_uw);
         let reach_ns = (facts.lag_uncertainty_s * SECOND) as u64;
         let drawn = Span {
@@ -204,7 +213,7 @@ impl Feed {
         };
         let swing_w = (facts.ceiling_w - facts.deepest_w).max(0.0);
         let edge_j = edge_s * facts.ceiling_w + facts.lag_uncertainty_s * swing_w + facts.quantum_j;
-        Some(Publish {
+        let publish = Publish {
             tick,
             edge_uj: (edge_j * 1e6) as u64,
             rest: idle.rest,
@@ -212,7 +221,53 @@ impl Feed {
             others: around.others,
             contended_by: around.contended_by,
             flags: to.flags.without(Flags::REPEATED) | idle.flags | around.flags,
-        })
+        };
+        Some((publish, shaped))
+    }
+
+    /// What the gauge shows of a long tick.
+    fn shaped(&self, tick: Tick, lag_ns: u64, now_ns: u64) -> Shaped {
+        let is_cut = !tick.is_unplaced() && tick.length_ns() >= SLOW_NS;
+        let Some(shape) = self.card.shape().filter(|_| is_cut) else { return Shaped::Unknown };
+        let drawn = |at_ns: u64| at_ns.saturating_sub(lag_ns);
+        match Shaped::of(shape, drawn(tick.begin_ns), drawn(tick.end_ns)) {
+            Shaped::Pending if tick.end_ns.saturating_add(SHAPE_WAIT_NS) <= now_ns => {
+                Shaped::Unknown
+            }
+            shaped => shaped,
+        }
+    }
+
+    /// A tick as one publish, or as several where its shape is known and requests were there.
+    fn cut<P>(
+        &self,
+        publish: Publish,
+        shaped: Shaped,
+        present: impl Fn() -> P,
+        into: &mut Vec<Publish>,
+    ) where
+        P: Iterator<Item = (u64, Option<u64>)>,
+    {
+        let Shaped::Knots(knots) = shaped else { return into.push(publish) };
+        let facts = self.card.facts();
+        let lag_ns = (facts.lag_s * SECOND) as u64;
+        let limits = Limits { least_w: facts.deepest_w, most_w: facts.ceiling_w };
+        let present: Vec<_> = present().collect();
+        let pieces = cut(publish.tick.counted_uj, &knots, publish.rest, &present, limits);
+        let Some(pieces) = pieces else { return into.push(publish) };
+        let mut begin_ns = publish.tick.begin_ns;
+        let last = pieces.len().saturating_sub(1);
+        for (number, piece) in pieces.into_iter().enumerate() {
+            let end_ns = if number == last {
+                publish.tick.end_ns
+            } else {
+                piece.end_ns.saturating_add(lag_ns)
+            };
+            let tick = Tick { begin_ns, end_ns, counted_uj: piece.counted_uj, unplaced: false };
+            let edge_uj = publish.edge_uj.saturating_add(piece.error_uj);
+            into.push(Publish { tick, edge_uj, ..publish.clone() });
+            begin_ns = end_ns;
+        }
     }
 
     /// What its floor depends on. Where the residents cannot be seen a model is taken to be there.
@@ -223,6 +278,10 @@ impl Feed {
 
     /// Who was at work while its energy was drawn.
     fn work(&self, tick: Tick, lag_ns: u64, now_ns: u64) -> Work {
+        // The agents of other hosts do not tell.
+        if self.card.elsewhere.is_some() {
+            return Work::Unknown;
+        }
         let drawn = |at_ns: u64| at_ns.saturating_sub(lag_ns);
         match self.card.work(drawn(tick.begin_ns), drawn(tick.end_ns)) {
             Work::Pending if tick.end_ns.saturating_add(LONGEST_WAIT_NS) <= now_ns => Work::Unknown,

@@ -130,8 +130,8 @@ impl CardTrial {
         let ledger = standing.ledger;
         let joules = |uj: i128| uj as f64 / 1e6;
         let of = |account| joules(ledger.balance(account));
-        let (balances, _) = ledger.balances();
-        let foreign = balances.filter(|(account, _)| matches!(account, Account::Foreign(_)));
+        let foreign =
+            ledger.balances().filter(|(account, _)| matches!(account, Account::Foreign(_)));
         Self {
             card: standing.facts.name.to_string(),
             counted_joules: joules(ledger.counted_uj()),

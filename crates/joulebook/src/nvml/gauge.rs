@@ -155,6 +155,28 @@ fn power(
     answer.map(u64::from)
 }
 
+/// Power at an instant, for a reader of something else; by the plain call where that is no mean over
+/// longer than its updates and there is no field.
+pub(super) fn beside(
+    card: &Card<'_>,
+    support: &Support,
+    module: bool,
+    averages: bool,
+) -> Result<Power, Fault> {
+    let milliwatts =
+        match field(card, support, PowerField::Instant, if module { MODULE } else { GPU }) {
+            Err(Fault::NotSupported | Fault::Absent | Fault::NvmlSymbolMissing) => {
+                if module || averages {
+                    return Err(Fault::NotSupported);
+                }
+                let usage = || card.power_usage().map_err(|error| fault(&error));
+                support.ask(Call::PowerUsage, usage).map(u64::from)
+            }
+            answer => answer,
+        };
+    watts(milliwatts?)
+}
+
 /// The gauge by its field, in milliwatts.
 pub(super) fn field(
     card: &Card<'_>,

@@ -81,8 +81,12 @@ impl Lane {
     /// The card as its agent describes it.
     pub fn describe(&mut self, seen: &wire::CardSeen) {
         self.gpu = Some(seen.gpu);
-        let device = device(seen);
-        if *self.card.device() != device {
+        let (device, known) = (device(seen), self.card.device());
+        if !known.uuid.is_empty() && known.uuid != device.uuid {
+            // Another card under the same number.
+            self.last = None;
+        }
+        if *known != device {
             self.card.set_device(device);
         }
         let told = told(seen);
@@ -110,14 +114,10 @@ impl Lane {
         if at_ns > arrived_ns.saturating_add(uncertainty_ns) {
             return Taken::Refused;
         }
-        let (counted_uj, marks) = match self.step(now, at_ns) {
-            Some(step) => step,
-            None => return Taken::Known,
-        };
-        let mut flags = self.marks | marks;
-        for word in &now.flags {
-            flags |= Flags::of_word(word).unwrap_or_default();
-        }
+        let words = now.flags.iter().filter_map(|word| Flags::of_word(word));
+        let said = words.fold(Flags::NONE, Flags::union);
+        let Some((counted_uj, marks)) = self.step(now, at_ns, said) else { return Taken::Known };
+        let flags = self.marks | marks | said;
         let before = self.writer.last();
         let energy_uj = before.map_or(0, |point| point.energy_uj).saturating_add(counted_uj);
         // A better offset may put it before the point that came before it.
@@ -158,7 +158,7 @@ impl Lane {
 
     /// What a publish adds to the one before, µJ, and what is to be said of it; `None` for one that
     /// was taken already.
-    fn step(&self, now: &wire::EnergyNow, at_ns: u64) -> Option<(u64, Flags)> {
+    fn step(&mut self, now: &wire::EnergyNow, at_ns: u64, said: Flags) -> Option<(u64, Flags)> {
         let Some(before) = self.writer.last() else { return Some((0, Flags::NONE)) };
         // It was read as a gauge of ours before.
         let Some(last) = &self.last else { return Some((0, Flags::GAP)) };
@@ -178,8 +178,18 @@ impl Lane {
         if Energy::from_microjoules(counted_uj) > most {
             return Some((0, Flags::COUNTER_SET | Flags::GAP));
         }
-        let again = last.generation != now.generation;
+        if now.t_ns.saturating_sub(last.t_ns) <= 3 * self.card.period_ns() {
+            // It follows on the one before: nothing was missed.
+            self.marks = self.marks.without(Flags::HOLE);
+        }
+        let again = last.generation != now.generation
+            && !said.intersects(Flags::COUNTER_RESET | Flags::COUNTER_SET);
         Some((counted_uj, if again { Flags::COUNTER_RESET | Flags::GAP } else { Flags::NONE }))
+    }
+
+    /// The last publish taken of that life of the agent, on its clock.
+    pub fn taken_ns(&self, boot_id: &str) -> Option<u64> {
+        self.last.as_ref().filter(|last| last.boot_id == boot_id).map(|last| last.t_ns)
     }
 
     /// The agent lives, and had nothing new to say of the card: silence is silence.
@@ -197,7 +207,8 @@ impl Lane {
     fn heard(&mut self, arrived_ns: u64) {
         let health = &self.card.health;
         health.patience_ns.store(PATIENCE_NS, Ordering::Relaxed);
-        health.set_fault(None);
+        // What is to be said if nothing more is heard.
+        health.set_fault(Some(Fault::Timeout));
         health.good_ns.store(arrived_ns, Ordering::Relaxed);
         health.polls.fetch_add(1, Ordering::Relaxed);
         self.lost_ns = None;

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     clock::{now_ns, suspended_ns},
+    recorder::thread_cpu_ns,
     wire::{self, event},
 };
 
@@ -52,6 +53,7 @@ pub(super) struct Link {
     failures: u32,
     /// Publishes that could not be true, of late.
     refused: u32,
+    connected_ns: u64,
     unwanted_ns: Option<u64>,
     looked_ns: u64,
     suspended_ns: u64,
@@ -88,6 +90,7 @@ impl Link {
             clock: Clock::default(),
             failures: 0,
             refused: 0,
+            connected_ns: 0,
             unwanted_ns: None,
             looked_ns: 0,
             suspended_ns: suspended_ns(),
@@ -123,7 +126,8 @@ impl Link {
             self.ask_clock(&client)?;
         }
         let asked_ns = now_ns();
-        let reader = match client.stream(STREAM) {
+        self.connected_ns = asked_ns;
+        let reader = match client.stream(&self.stream_path()) {
             Err(RemoteError::NotFound { .. }) => return self.ask_for_power(&client),
             reader => reader?,
         };
@@ -139,6 +143,17 @@ impl Link {
                 }
                 self.look()?;
             }
+        }
+    }
+
+    /// What came while the connection was lost is asked for, too.
+    fn stream_path(&self) -> String {
+        let boot_id = self.clock.boot_id();
+        let seen = self.lanes.iter().filter_map(|lane| lane.taken_ns(boot_id)).min();
+        let plain = boot_id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        match seen.filter(|_| plain) {
+            Some(since_ns) => format!("{STREAM}?boot_id={boot_id}&since_ns={since_ns}"),
+            None => STREAM.to_owned(),
         }
     }
 
@@ -209,6 +224,10 @@ impl Link {
                 self.residents.retain(|known| known.gpu != residents.gpu);
                 self.residents.push(residents);
             }
+            event::SKIPPED => {
+                let skipped: wire::Skipped = parse(client, event)?;
+                self.of(skipped.gpu).for_each(|lane| lane.mark(Flags::HOLE));
+            }
             // A newer agent may have more to say.
             _ => {}
         }
@@ -222,7 +241,9 @@ impl Link {
         publish: &wire::EnergyNow,
         arrived_ns: u64,
     ) -> Result<(), RemoteError> {
-        let fresh = self.of(publish.gpu).any(|lane| lane.writer.last().is_some());
+        // What was published before the connection says nothing of how long the way is.
+        let offset = self.offset(client, arrived_ns)?;
+        let fresh = offset.ours(publish.t_ns).is_none_or(|at_ns| at_ns > self.connected_ns);
         if fresh && self.clock.is_doubtful(publish.t_ns, publish.delta_ns, arrived_ns) {
             self.ask_clock(client)?;
         }
@@ -230,7 +251,7 @@ impl Link {
         let mut refused = false;
         for lane in self.of(publish.gpu) {
             if lane.publish(publish, offset, arrived_ns) == Taken::Refused {
-                lane.refuse(Fault::ClockStep);
+                lane.fails(Fault::ClockStep);
                 refused = true;
             }
         }
@@ -302,12 +323,8 @@ impl Link {
     fn describe(&mut self) {
         let cards: Vec<_> = self.described.iter().map(listed).collect();
         for lane in &mut self.lanes {
-            let found = match lane.gpu {
-                Some(gpu) => Ok(gpu),
-                None => resolve(&lane.ask, &cards).map(|identity| identity.index),
-            };
-            let card = found.map(|gpu| self.described.iter().find(|card| card.gpu == gpu));
-            match card {
+            let found = resolve(&lane.ask, &cards).map(|identity| identity.index);
+            match found.map(|gpu| self.described.iter().find(|card| card.gpu == gpu)) {
                 Ok(Some(card)) => lane.describe(card),
                 Ok(None) => lane.fails(Fault::Absent),
                 Err(error) => {
@@ -330,6 +347,7 @@ impl Link {
             return Ok(());
         }
         self.looked_ns = now;
+        self.note_cost();
         if self.remote.is_wanted() {
             self.unwanted_ns = None;
             return Ok(());
@@ -339,6 +357,15 @@ impl Link {
             return Err(Done);
         }
         Ok(())
+    }
+
+    /// What this thread costs is shared among its cards.
+    fn note_cost(&self) {
+        let cards = self.lanes.len().max(1) as u64;
+        let Some(cpu_ns) = thread_cpu_ns() else { return };
+        for lane in &self.lanes {
+            lane.card.health.cpu_ns.store(cpu_ns / cards, Ordering::Relaxed);
+        }
     }
 
     fn describe_fresh(&mut self, now: u64) {

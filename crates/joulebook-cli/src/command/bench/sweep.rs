@@ -105,7 +105,7 @@ pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Re
         let file = JournalFile::append(path).map_err(|error| {
             Usage(format!("the journal cannot be kept in {}: {error}", path.display()))
         })?;
-        energy.accounts().also(Box::new(file));
+        energy.accounts().keep_in(file);
     }
     std::thread::sleep(REST.saturating_sub(begun.elapsed()).min(REST));
 

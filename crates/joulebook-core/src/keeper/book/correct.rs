@@ -34,7 +34,7 @@ impl Book {
             if !entries.is_empty() {
                 let tick_ns = record.publish.tick.end_ns;
                 let pair = Transaction { number: next, reason: Reason::Correct, tick_ns, entries };
-                self.apply(pair, &[], journal, counts);
+                self.apply(pair, &scratch.hints, journal, counts);
                 counts.corrections = counts.corrections.saturating_add(1);
             }
         }
@@ -53,6 +53,7 @@ fn corrected(
     let held_uj =
         live.fold(0u64, |sum, (place, _)| sum.saturating_add(record.seats.charged_uj(place)));
     let mut entries = Vec::new();
+    scratch.hints.clear();
     let lost_uj =
         if scratch.sums.heads > 0 { std::mem::take(&mut record.unattributed_uj) } else { 0 };
     if lost_uj > 0 {
@@ -60,6 +61,7 @@ fn corrected(
             account: Account::Unattributed,
             amount_uj: i64::try_from(lost_uj).unwrap_or(i64::MAX).saturating_neg(),
         });
+        scratch.hints.push(u32::MAX);
     }
     let amount_uj = held_uj.saturating_add(lost_uj);
     let mut portions = scratch.sums.portions(amount_uj);
@@ -67,6 +69,7 @@ fn corrected(
     let edge_uj = record.edges.begin_uj.max(record.edges.end_uj);
     let unplaced = record.publish.tick.is_unplaced();
     let sums = scratch.sums;
+    let coarse = sums.coarse || record.seats.sums.coarse;
     for (place, weighed) in scratch.weighed.iter().enumerate() {
         let Some(seat) = record.seats.all.get(place).copied() else { break };
         let Some(request) = requests.get_mut(seat.place) else { continue };
@@ -85,6 +88,7 @@ fn corrected(
             if amount_uj != 0 {
                 let account = Account::Request(RequestId(request.id), phase);
                 entries.push(Entry { account, amount_uj });
+                scratch.hints.push(page.account);
                 page.entered(number);
             }
         }
@@ -97,7 +101,7 @@ fn corrected(
             page.flags |= record.publish.flags;
             page.floorless |= record.publish.rest.is_none();
             page.shared_device |= record.publish.others == Others::Unresolved;
-            page.tally.correct(edge_uj, &was.figures, &now.figures);
+            page.tally.correct(edge_uj, &was.figures, &now.figures, coarse);
         }
         record.seats.take(place, weighed, &now);
     }
