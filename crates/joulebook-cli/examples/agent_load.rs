@@ -250,7 +250,7 @@ fn flood(address: SocketAddr, path: &str, connections: u64, held: usize, pids: &
     let mut idle = std::collections::VecDeque::new();
     for number in 0..connections {
         // One source address has not ports enough for all of them.
-        let source = Ipv4Addr::new(127, 0, u8::try_from(number / 20_000 % 200)?, 2);
+        let source = Ipv4Addr::new(127, 0, u8::try_from(number / 2_000 % 200)?, 2);
         if let Ok(stream) = connect_from(source, address) {
             idle.push_back(stream);
         }

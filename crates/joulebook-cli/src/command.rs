@@ -8,6 +8,7 @@ use crate::context::Context;
 
 mod agent;
 mod audit;
+mod bench;
 mod config;
 mod demo;
 mod idle;
@@ -35,6 +36,8 @@ pub enum Command {
     Nodes(nodes::Arguments),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
+    /// Say what a token costs at each level of concurrency, and hold records against each other
+    Bench(Box<bench::Arguments>),
     /// Show where things are kept, what is known of each card, and what was set how
     Config(config::Arguments),
 }
@@ -51,6 +54,7 @@ impl Command {
             Self::Agent(arguments) => agent::run(arguments, context),
             Self::Nodes(arguments) => nodes::run(&arguments, context),
             Self::Audit(arguments) => audit::run(&arguments),
+            Self::Bench(arguments) => bench::run(&arguments, context),
             Self::Config(arguments) => config::run(&arguments, context),
         }
     }

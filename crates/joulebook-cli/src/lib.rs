@@ -5,6 +5,7 @@
 //! no sense here. `run` has the codes of the command it runs, and 125 to 127 as `env` has them.
 
 mod agent;
+pub mod bench;
 mod cards;
 mod command;
 mod context;

@@ -22,6 +22,11 @@ pub fn say_warning(warning: &str) {
     anstream::eprintln!("{WARNING}warning:{WARNING:#} {warning}");
 }
 
+/// What was done beside, to standard error.
+pub fn say_note(note: &str) {
+    anstream::eprintln!("{FAINT}{note}{FAINT:#}");
+}
+
 /// Why a figure is missing, and what to do.
 pub const fn of_fault(fault: Fault) -> &'static str {
     match fault {

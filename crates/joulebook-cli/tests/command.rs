@@ -6,8 +6,10 @@ mod command {
     mod bench;
     mod config;
     mod idle;
+    mod load;
     mod none;
     mod probe;
+    mod records;
     mod run;
     mod signals;
     mod terminal;

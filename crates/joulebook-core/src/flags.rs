@@ -2,7 +2,7 @@
 
 use std::{fmt, ops};
 
-use serde::{Serialize, Serializer, ser::SerializeSeq};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeSeq};
 
 /// A set of marks. Intervals carry those of their own stretch; a window carries the union of the
 /// intervals it touches, and its own.
@@ -58,7 +58,8 @@ flags! {
     POLL_SENSITIVE = 17, "poll_sensitive";
     /// The bound is larger than the value.
     UNRESOLVED = 18, "unresolved";
-    /// The idle floor stored for this card is older than a day.
+    /// The idle floor stored for this card is older than a day, or the one that was learnt rests on
+    /// nothing seen in the last ten minutes.
     BASELINE_STALE = 19, "baseline_stale";
     /// Somebody else's process was resident.
     FOREIGN = 20, "foreign";
@@ -149,5 +150,16 @@ impl Serialize for Flags {
             list.serialize_element(word)?;
         }
         list.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Flags {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = Vec::<String>::deserialize(deserializer)?;
+        words.iter().try_fold(Self::NONE, |flags, word| {
+            let known = Self::NAMES.iter().find(|(_, name)| name == word);
+            let (flag, _) = known.ok_or_else(|| D::Error::custom(format!("no mark `{word}`")))?;
+            Ok(flags | *flag)
+        })
     }
 }

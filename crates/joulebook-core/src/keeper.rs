@@ -15,8 +15,12 @@
 mod book;
 mod end;
 mod page;
+mod pieces;
 mod request;
 mod requests;
+mod sums;
+mod tally;
+mod weight;
 mod write;
 
 use std::{collections::VecDeque, sync::Arc};
@@ -29,7 +33,7 @@ use requests::{Place, Requests};
 use crate::{
     flags::Flags,
     ledger::{
-        Ledger, Transaction,
+        Entry, Ledger, Transaction,
         settle::{Carry, Others, Rest, Split, Tick},
     },
     measurement::Source,
@@ -173,10 +177,13 @@ struct Journal {
 }
 
 impl Journal {
-    fn write(&mut self, card: usize, transaction: Transaction) {
-        if self.keep {
-            self.lines.push_back((card, transaction));
+    /// Takes a transaction; gives its entries back where no journal is kept.
+    fn write(&mut self, card: usize, transaction: Transaction) -> Vec<Entry> {
+        if !self.keep {
+            return transaction.entries;
         }
+        self.lines.push_back((card, transaction));
+        Vec::new()
     }
 }
 
@@ -218,6 +225,15 @@ impl Keeper {
             counts: Counts::default(),
             swept_ns: 0,
             moved: false,
+        }
+    }
+
+    /// The first transaction of a card's book has that number: the next one of a journal that has been
+    /// kept before. Of no effect on a book that has begun.
+    pub fn begin_at(&mut self, card: usize, number: u64) {
+        let is_new = |book: &&mut Book| book.ledger.next_number() == 0;
+        if let Some(book) = self.books.get_mut(card).filter(is_new) {
+            book.ledger.begin_at(number);
         }
     }
 
@@ -294,8 +310,11 @@ impl Keeper {
         let is_closed = request.usage.completion.is_some();
         let before = is_closed.then(|| request.facts());
         let weighing = request.add_tokens(more);
+        if is_closed {
+            request.refresh();
+        }
         if let Some(from_ns) = before.and_then(|before| before.differ_from(request.facts())) {
-            for page in &request.pages {
+            for page in request.pages.iter() {
                 if let Some(book) = self.books.get_mut(page.card) {
                     book.touch(place, from_ns);
                 }
@@ -305,11 +324,11 @@ impl Keeper {
             return;
         }
         request.keep_piece(at_ns, weighing);
-        for page in &request.pages {
+        for page in request.pages.iter() {
             if page.seated_ns >= at_ns
                 && let Some(book) = self.books.get_mut(page.card)
             {
-                book.late_tokens(place, at_ns, weighing);
+                book.late_tokens(place, page.rho, at_ns, weighing);
             }
         }
     }
@@ -323,6 +342,7 @@ impl Keeper {
 
     /// Does what is due by now.
     pub fn advance(&mut self, now_ns: u64) {
+        self.scratch.drop_weights();
         for number in 0..self.books.len() {
             self.seat(number, now_ns);
             let Some(book) = self.books.get_mut(number) else { continue };
@@ -346,7 +366,7 @@ impl Keeper {
                 self.at_rest(number, window.from_ns);
             }
             if let Some(book) = self.books.get_mut(number) {
-                book.seat(&mut self.requests);
+                book.seat(&mut self.requests, &mut self.scratch, now_ns);
             }
         }
     }
@@ -358,6 +378,7 @@ impl Keeper {
         let before = request.facts();
         let ended_ns = request.ended_ns;
         change(request);
+        request.refresh();
         let ended_late = ended_ns != request.ended_ns
             && request
                 .ended_ns
@@ -367,7 +388,7 @@ impl Keeper {
             Some(from_ns) => from_ns,
             None => return,
         };
-        for page in &request.pages {
+        for page in request.pages.iter() {
             if let Some(book) = self.books.get_mut(page.card) {
                 book.touch(place, from_ns);
             }
@@ -402,6 +423,13 @@ impl Keeper {
         })
     }
 
+    /// From when to when those were there who may have been in a card's next tick, or are still.
+    pub fn present(&self, card: usize) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
+        let places = self.books.get(card).map_or(&[][..], Book::active).iter();
+        let requests = places.filter_map(|place| self.requests.get(*place));
+        requests.map(|request| (request.opened_ns, request.ended_ns))
+    }
+
     /// How the book of each card stands.
     pub fn standings(&self) -> impl Iterator<Item = Standing<'_>> {
         (0..self.books.len()).filter_map(|card| self.standing(card))
@@ -430,6 +458,10 @@ impl Keeper {
         let open = self.requests.iter().filter(|(_, request)| request.ended_ns.is_none()).count();
         if open != self.open {
             return Err(format!("{open} requests are open, not {}", self.open));
+        }
+        if let Some((_, request)) = self.requests.iter().find(|(_, it)| it.steady_ns != it.steady())
+        {
+            return Err(format!("request {} is not as steady as it seems", request.id));
         }
         if self.counts.refused > 0 {
             return Err(format!("{} transactions were refused", self.counts.refused));

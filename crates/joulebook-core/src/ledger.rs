@@ -13,16 +13,16 @@
 
 mod account;
 mod audit;
+mod charges;
 mod numbers;
 pub mod settle;
+mod transactions;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    hash::BuildHasherDefault,
-};
+use std::collections::BTreeMap;
 
 pub use account::{Account, Phase, RequestId, TenantId};
 pub use audit::{AuditError, Auditor};
+use charges::Charges;
 pub(crate) use numbers::Numbers;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,8 @@ pub enum Reason {
     Settle,
     /// Something was learnt after a tick had been settled.
     Correct,
+    /// Nothing more can come of a request: its accounts are closed.
+    Close,
 }
 
 /// What one account gets (or gives, below zero), µJ.
@@ -79,16 +81,16 @@ pub enum Refused {
     },
     /// It moves an account in a way that its reason does not allow; only an audit asks.
     Misplaced(Account),
+    /// It closes a request's account and leaves something in it; only an audit asks.
+    LeftOpen(Account),
 }
 
 /// The accounts of one card.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     balances: BTreeMap<Account, i128>,
-    /// Requests' accounts, prefill and decode, apart: there may be many, and they come and go.
-    requests: HashMap<RequestId, (i128, i128), BuildHasherDefault<Numbers>>,
-    /// What requests that are forgotten by now have been charged.
-    closed_uj: i128,
+    /// Requests' accounts, apart: there may be many, and they come and go.
+    requests: Charges,
     next: u64,
 }
 
@@ -98,6 +100,16 @@ impl Ledger {
         Self::default()
     }
 
+    /// An empty book whose first transaction has that number: the next one in a journal that has been
+    /// kept before.
+    pub fn from_number(number: u64) -> Self {
+        Self { next: number, ..Self::default() }
+    }
+
+    pub(crate) const fn begin_at(&mut self, number: u64) {
+        self.next = number;
+    }
+
     /// The number of the next transaction.
     pub const fn next_number(&self) -> u64 {
         self.next
@@ -105,51 +117,79 @@ impl Ledger {
 
     /// Applies a transaction, all of it or nothing.
     pub fn apply(&mut self, transaction: &Transaction) -> Result<(), Refused> {
-        self.follows(transaction)?;
-        if let Some(account) = self.overdrawn(&transaction.entries) {
-            return Err(Refused::Overdrawn(account));
-        }
-        for entry in &transaction.entries {
-            let balance = self.balance_mut(entry.account);
-            *balance = balance.saturating_add(i128::from(entry.amount_uj));
+        self.apply_hinted(transaction, &[])
+    }
+
+    /// The same for somebody who knows where the accounts of the requests that are charged lie: a
+    /// hint for each entry.
+    pub(crate) fn apply_hinted(
+        &mut self,
+        transaction: &Transaction,
+        hints: &[u32],
+    ) -> Result<(), Refused> {
+        let giving = self.follows(transaction)?;
+        let Transaction { entries, .. } = transaction;
+        match giving {
+            Giving::One(account, amount_uj) if !self.is_short(account, amount_uj) => {
+                self.add::<false>(entries, hints);
+            }
+            Giving::Nobody => self.add::<false>(entries, hints),
+            Giving::One(..) | Giving::Many => {
+                // Entries of one account may stand apart, and only their sum counts.
+                self.add::<false>(entries, hints);
+                if let Some(account) = self.overdrawn(entries) {
+                    self.add::<true>(entries, hints);
+                    return Err(Refused::Overdrawn(account));
+                }
+            }
         }
         self.next = self.next.saturating_add(1);
         Ok(())
     }
 
-    /// It is the next one, and adds up.
-    fn follows(&self, transaction: &Transaction) -> Result<(), Refused> {
+    /// Adds entries, or takes them back.
+    fn add<const BACK: bool>(&mut self, entries: &[Entry], hints: &[u32]) {
+        for (number, Entry { account, amount_uj }) in entries.iter().enumerate() {
+            let amount_uj = i128::from(*amount_uj);
+            let amount_uj = if BACK { amount_uj.saturating_neg() } else { amount_uj };
+            let balance = match account {
+                Account::Request(request, phase) => {
+                    let hint = hints.get(number).copied().unwrap_or(charges::NOWHERE);
+                    let Some(charge) = self.requests.at_mut(*request, hint) else { continue };
+                    charge.of_mut(*phase)
+                }
+                _ => self.balances.entry(*account).or_default(),
+            };
+            *balance = balance.saturating_add(amount_uj);
+        }
+    }
+
+    /// It is the next one, and adds up; what gives in it.
+    fn follows(&self, transaction: &Transaction) -> Result<Giving, Refused> {
         if transaction.number != self.next {
             return Err(Refused::OutOfOrder { expected: self.next });
         }
-        let amounts = transaction.entries.iter().map(|entry| i128::from(entry.amount_uj));
-        let left_uj = amounts.fold(0i128, i128::saturating_add);
+        let (mut giving, mut left_uj) = (Giving::Nobody, 0i128);
+        for Entry { account, amount_uj } in &transaction.entries {
+            left_uj = left_uj.saturating_add(i128::from(*amount_uj));
+            if *amount_uj < 0 {
+                giving = giving.and(*account, *amount_uj);
+            }
+        }
         if left_uj != 0 {
             return Err(Refused::Unbalanced { left_uj });
         }
-        Ok(())
+        Ok(giving)
     }
 
-    /// The first account that would hold less than nothing. Only what gives can; entries of one
-    /// account may stand apart in a transaction, and only their sum counts.
+    /// The first account that holds less than nothing. Only what gives can.
     fn overdrawn(&self, entries: &[Entry]) -> Option<Account> {
-        let is_short = |account: Account, sum: i128| {
-            account != Account::Register && self.balance(account).saturating_add(sum) < 0
-        };
-        let mut giving = entries.iter().filter(|entry| entry.amount_uj < 0);
-        let first = giving.next()?.account;
-        if giving.all(|entry| entry.account == first) {
-            // As in every settlement: suspense gives to all others.
-            let of_first = entries.iter().filter(|entry| entry.account == first);
-            let sum = of_first.fold(0i128, |sum, it| sum.saturating_add(it.amount_uj.into()));
-            return is_short(first, sum).then_some(first);
-        }
-        let mut sums: BTreeMap<Account, i128> = BTreeMap::new();
-        for entry in entries {
-            let sum = sums.entry(entry.account).or_default();
-            *sum = sum.saturating_add(entry.amount_uj.into());
-        }
-        sums.into_iter().find(|(account, sum)| is_short(*account, *sum)).map(|(account, _)| account)
+        let giving = entries.iter().filter(|entry| entry.amount_uj < 0);
+        giving.map(|entry| entry.account).find(|account| self.is_short(*account, 0))
+    }
+
+    fn is_short(&self, account: Account, sum_uj: i128) -> bool {
+        account != Account::Register && self.balance(account).saturating_add(sum_uj) < 0
     }
 
     /// What an account holds, µJ.
@@ -161,45 +201,42 @@ impl Ledger {
         }
     }
 
-    fn balance_mut(&mut self, account: Account) -> &mut i128 {
-        match account {
-            Account::Request(request, phase) => {
-                let (prefill, decode) = self.requests.entry(request).or_default();
-                match phase {
-                    Phase::Prefill => prefill,
-                    Phase::Decode => decode,
-                }
-            }
-            _ => self.balances.entry(account).or_default(),
-        }
-    }
-
-    /// What a request has been charged so far, prefill and decode, µJ.
+    /// What a request has been charged so far, prefill and decode, µJ; nothing once it is closed.
     pub fn charged(&self, request: RequestId) -> (i128, i128) {
-        self.requests.get(&request).copied().unwrap_or_default()
+        self.requests.get(request).map_or((0, 0), |it| (it.prefill_uj, it.decode_uj))
     }
 
-    /// All accounts that hold something, in order, and what requests that are forgotten were
-    /// charged.
-    pub fn balances(&self) -> (impl Iterator<Item = (Account, i128)> + '_, i128) {
+    /// All accounts that hold something, those of all closed requests together as
+    /// [`Account::Closed`].
+    pub fn balances(&self) -> impl Iterator<Item = (Account, i128)> + '_ {
         let mut requests: Vec<_> = self.requests.iter().collect();
-        requests.sort_unstable_by_key(|(request, _)| **request);
-        let requests = requests.into_iter().flat_map(|(request, (prefill, decode))| {
+        requests.sort_unstable_by_key(|(request, _)| *request);
+        let requests = requests.into_iter().flat_map(|(request, charge)| {
             [
-                (Account::Request(*request, Phase::Prefill), *prefill),
-                (Account::Request(*request, Phase::Decode), *decode),
+                (Account::Request(request, Phase::Prefill), charge.prefill_uj),
+                (Account::Request(request, Phase::Decode), charge.decode_uj),
             ]
         });
         let others = self.balances.iter().map(|(account, balance)| (*account, *balance));
-        let held = others.chain(requests).filter(|(_, balance)| *balance != 0);
-        (held, self.closed_uj)
+        others.chain(requests).filter(|(_, balance)| *balance != 0)
     }
 
-    /// What all requests together have been charged, those that are forgotten too, µJ.
+    /// What requests that are closed were charged, µJ.
+    pub fn closed_uj(&self) -> i128 {
+        let closed = |phase| self.balance(Account::Closed(phase));
+        closed(Phase::Prefill).saturating_add(closed(Phase::Decode))
+    }
+
+    /// What all requests together have been charged, those that are closed too, µJ.
     pub fn requests_uj(&self) -> i128 {
-        self.requests.values().fold(self.closed_uj, |sum, (prefill, decode)| {
-            sum.saturating_add(*prefill).saturating_add(*decode)
+        self.requests.iter().fold(self.closed_uj(), |sum, (_, charge)| {
+            sum.saturating_add(charge.prefill_uj).saturating_add(charge.decode_uj)
         })
+    }
+
+    /// Requests whose accounts are open.
+    pub fn open_requests(&self) -> usize {
+        self.requests.len()
     }
 
     /// What the register has counted, µJ.
@@ -210,74 +247,48 @@ impl Ledger {
     /// How far the accounts are from the register, µJ: always zero, and exported so that anybody
     /// can see it.
     pub fn imbalance_uj(&self) -> i128 {
-        self.balances.values().fold(self.requests_uj(), |sum, balance| sum.saturating_add(*balance))
+        let closed_uj = self.closed_uj();
+        let others = self.balances.values().fold(0i128, |sum, it| sum.saturating_add(*it));
+        others.saturating_sub(closed_uj).saturating_add(self.requests_uj())
+    }
+
+    /// Opens a request's accounts; where they lie.
+    pub(crate) fn open(&mut self, request: RequestId) -> u32 {
+        self.requests.place(request)
     }
 
     /// Forgets a request that nothing can be booked on any more; what it was charged stays in the
     /// sum.
     pub fn forget(&mut self, request: RequestId) {
-        let (prefill, decode) = self.requests.remove(&request).unwrap_or_default();
-        self.closed_uj = self.closed_uj.saturating_add(prefill).saturating_add(decode);
-    }
-
-    /// The transaction that posts what the register counted in a tick.
-    pub fn posting(&self, tick_ns: u64, counted_uj: u64) -> Transaction {
-        let amount_uj = i64::try_from(counted_uj).unwrap_or(i64::MAX);
-        let entry = |account, amount_uj| Entry { account, amount_uj };
-        Transaction {
-            number: self.next,
-            reason: Reason::Post,
-            tick_ns,
-            entries: vec![
-                entry(Account::Register, amount_uj.saturating_neg()),
-                entry(Account::Suspense, amount_uj),
-            ],
+        let charge = self.requests.remove(request);
+        for (phase, held_uj) in
+            [(Phase::Prefill, charge.prefill_uj), (Phase::Decode, charge.decode_uj)]
+        {
+            if held_uj != 0 {
+                let closed = self.balances.entry(Account::Closed(phase)).or_default();
+                *closed = closed.saturating_add(held_uj);
+            }
         }
     }
+}
 
-    /// The transaction that takes a tick out of suspense and gives it to those who caused it.
-    pub fn settling(&self, tick_ns: u64, shares: &[(Account, u64)]) -> Transaction {
-        let mut sum_uj = 0i64;
-        let mut entries = Vec::with_capacity(shares.len().saturating_add(1));
-        for (account, share_uj) in shares.iter().filter(|(_, share_uj)| *share_uj > 0) {
-            let amount_uj = i64::try_from(*share_uj).unwrap_or(i64::MAX);
-            sum_uj = sum_uj.saturating_add(amount_uj);
-            entries.push(Entry { account: *account, amount_uj });
-        }
-        entries.push(Entry { account: Account::Suspense, amount_uj: sum_uj.saturating_neg() });
-        Transaction { number: self.next, reason: Reason::Settle, tick_ns, entries }
-    }
+/// Which accounts give in a transaction, and how much in all.
+#[derive(Clone, Copy, Debug)]
+enum Giving {
+    Nobody,
+    One(Account, i128),
+    Many,
+}
 
-    /// The transaction that turns what a settled tick was into what it should have been: the
-    /// difference of two settlements of one sum. `None` when nothing changes.
-    pub fn correcting(
-        &self,
-        tick_ns: u64,
-        before: &[(Account, u64)],
-        after: &[(Account, u64)],
-    ) -> Option<Transaction> {
-        let mut change: BTreeMap<Account, i64> = BTreeMap::new();
-        for (account, share_uj) in after {
-            let amount = i64::try_from(*share_uj).unwrap_or(i64::MAX);
-            let sum = change.entry(*account).or_default();
-            *sum = sum.saturating_add(amount);
+impl Giving {
+    fn and(self, account: Account, amount_uj: i64) -> Self {
+        match self {
+            Self::Nobody => Self::One(account, amount_uj.into()),
+            Self::One(first, sum_uj) if first == account => {
+                Self::One(first, sum_uj.saturating_add(amount_uj.into()))
+            }
+            Self::One(..) | Self::Many => Self::Many,
         }
-        for (account, share_uj) in before {
-            let amount = i64::try_from(*share_uj).unwrap_or(i64::MAX);
-            let sum = change.entry(*account).or_default();
-            *sum = sum.saturating_sub(amount);
-        }
-        let entries: Vec<Entry> = change
-            .into_iter()
-            .filter(|(_, amount_uj)| *amount_uj != 0)
-            .map(|(account, amount_uj)| Entry { account, amount_uj })
-            .collect();
-        (!entries.is_empty()).then_some(Transaction {
-            number: self.next,
-            reason: Reason::Correct,
-            tick_ns,
-            entries,
-        })
     }
 }
 

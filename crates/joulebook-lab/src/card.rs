@@ -127,6 +127,24 @@ impl Model {
         self.answer(t_ns, &targets, self.shown(t_ns, &targets, &honest, forced))
     }
 
+    /// The share of the time from `from_ns` on (and from the epoch on) in which each process that is
+    /// there was at work, in whole per cent; those that did none are left out.
+    pub fn at_work(&self, from_ns: i64, t_ns: i64) -> Answer<Vec<(u32, u32)>> {
+        let targets = [Target::Utilization, Target::Processes, Target::All];
+        let from_ns = from_ns.max(0);
+        let share = |resident: &Resident, t_ns: i64| {
+            let there_ns = t_ns.saturating_sub(from_ns.max(resident.span.start_ns));
+            let there = there_ns.max(0) as f64 / t_ns.saturating_sub(from_ns).max(1) as f64;
+            (f64::from(resident.sm_percent.unwrap_or(0)) * there).round() as u32
+        };
+        let honest = |t_ns| {
+            let present = self.present(t_ns).map(|resident| (resident.pid, share(resident, t_ns)));
+            Ok(present.filter(|(_, percent)| *percent > 0).collect())
+        };
+        let forced = |value| self.present(t_ns).map(|it| (it.pid, value as u32)).collect();
+        self.answer(t_ns, &targets, self.shown(t_ns, &targets, &honest, forced))
+    }
+
     /// The name.
     pub fn name(&self, t_ns: i64) -> Answer<String> {
         let targets = [Target::Name, Target::All];

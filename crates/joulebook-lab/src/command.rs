@@ -4,6 +4,7 @@ pub mod accuracy;
 pub mod case;
 pub mod driver;
 pub mod score;
+pub mod serve;
 pub mod truth;
 
 /// Writes a line to standard output; a reader that went away is no error of ours.

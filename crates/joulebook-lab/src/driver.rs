@@ -13,6 +13,8 @@ use std::{
 
 /// The name by which programs load the driver library.
 pub const DRIVER_NAME: &str = "libnvidia-ml.so.1";
+/// The name by which they start the driver's program.
+pub const TOOL_NAME: &str = "nvidia-smi";
 
 /// Why the library is not to be had.
 #[derive(Debug, thiserror::Error)]
@@ -44,9 +46,21 @@ pub enum DriverError {
 /// The cdylib as cargo built it, for tests: where it is not there, it is built for the profile
 /// that the running program was built for.
 pub fn library() -> Result<PathBuf, DriverError> {
-    if let Ok(found) = find() {
-        return Ok(found);
-    }
+    find().or_else(|_| {
+        build()?;
+        find()
+    })
+}
+
+/// The `nvidia-smi` program as cargo built it, for tests: where it is not there, it is built too.
+pub fn tool() -> Result<PathBuf, DriverError> {
+    find_tool().or_else(|_| {
+        build()?;
+        find_tool()
+    })
+}
+
+fn build() -> Result<(), DriverError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
@@ -70,7 +84,16 @@ pub fn library() -> Result<PathBuf, DriverError> {
         let output = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(DriverError::BuildFailed { output });
     }
-    find()
+    Ok(())
+}
+
+/// The `nvidia-smi` program beside the running program.
+pub fn find_tool() -> Result<PathBuf, DriverError> {
+    let candidates = program_directories()?.into_iter().map(|dir| dir.join(TOOL_NAME));
+    candidates.rev().find(|path| path.is_file()).ok_or_else(|| DriverError::NotBuilt {
+        name: TOOL_NAME.to_owned(),
+        program: current_program().unwrap_or_default(),
+    })
 }
 
 /// The cdylib beside the running program; the newest, where cargo left two.

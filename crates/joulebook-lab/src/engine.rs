@@ -160,6 +160,23 @@ impl Engine {
         self.due.push((t_ns, job));
     }
 
+    /// The client of a request leaves at an instant; false when the request has not come yet. One
+    /// that is over stays over.
+    pub fn cancel(&mut self, t_ns: i64, request: u64) -> bool {
+        let prefilling = self.prefilling.iter_mut().chain(&mut self.decoding);
+        let mut seats = self.waiting.iter_mut().chain(prefilling);
+        if let Some(seat) = seats.find(|seat| seat.request.id == request) {
+            seat.job.patience_ns = Some(t_ns.saturating_sub(seat.request.arrived_ns).max(0));
+        }
+        request < self.next_id
+    }
+
+    /// A request that is over.
+    pub fn done(&self, request: u64) -> Option<&Request> {
+        // Those that ended last are asked for most.
+        self.done.iter().rev().find(|done| done.id == request)
+    }
+
     /// Lets nobody come by himself any more.
     pub fn stop(&mut self) {
         self.stopped_ns.get_or_insert(self.now_ns);

@@ -21,6 +21,7 @@ enum Command {
     Case(command::case::Arguments),
     Driver(command::driver::Arguments),
     Score(command::score::Arguments),
+    Serve(command::serve::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Case(arguments) => return command::case::run(&arguments),
         Command::Driver(arguments) => command::driver::run(&arguments),
         Command::Score(arguments) => command::score::run(&arguments),
+        Command::Serve(arguments) => command::serve::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

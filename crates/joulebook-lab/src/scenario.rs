@@ -55,7 +55,9 @@
 //! window that ends lag before. `instant …` (1, 0, 100, 1, 0, 0): the same for field 186. A window
 //! of 0 is the power at that instant.
 //!
-//! `proc T0 T1 PID MIB [sm=N] NAME`: a compute process. MIB −1 is a driver that cannot say.
+//! `proc T0 T1 PID MIB [sm=N] NAME`: a compute process. MIB −1 is a driver that cannot say. N is the
+//! share of the time in which it is at work on the multiprocessors, per cent; the driver tells of
+//! those that did some work since it was last asked, with their mean.
 //!
 //! # Faults
 //!
@@ -83,7 +85,7 @@ mod words;
 
 pub use card::{
     Card, Clocks, Counter, CounterMode, Gauge, Knot, Limit, Memory, PciAddress, Resident,
-    Utilization, Wave,
+    UUID_STEM, Utilization, Wave,
 };
 pub use fault::{Effect, Fault, Refusal, SmiEffect, SmiFault, Target};
 pub use words::ParseError;

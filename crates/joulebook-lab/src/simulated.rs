@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use joulebook::{
-    Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value,
+    AtWork, Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Value,
     core::{
         Energy, Fault, Power,
         register::{Kind, Modulus, Scale},
@@ -25,6 +25,7 @@ use crate::{
 const SW_POWER_CAP: u64 = 0x4;
 /// The driver's bit for the hardware power brake.
 const HW_POWER_BRAKE: u64 = 0x80;
+const SECOND_NS: i64 = 1_000_000_000;
 
 /// One register of a simulated card, and its processes. Clones read the same card.
 #[derive(Clone)]
@@ -33,6 +34,8 @@ pub struct SimulatedCard {
     clock: Clock,
     driver: String,
     shows: Shows,
+    /// When it was last asked who was at work.
+    asked_ns: Option<i64>,
 }
 
 /// Which register is read.
@@ -50,7 +53,7 @@ impl SimulatedCard {
     /// A card, read by its counter.
     pub fn new(model: Arc<Model>, clock: Clock) -> Self {
         let driver = Scenario::default().driver;
-        Self { model, clock, driver, shows: Shows::Counter }
+        Self { model, clock, driver, shows: Shows::Counter, asked_ns: None }
     }
 
     /// All cards of a scenario, read by their counters. `live` says what a `dynamic` card follows.
@@ -64,6 +67,7 @@ impl SimulatedCard {
             clock: clock.clone(),
             driver: scenario.driver.clone(),
             shows: Shows::Counter,
+            asked_ns: None,
         };
         scenario.cards.iter().enumerate().map(card).collect()
     }
@@ -132,6 +136,12 @@ impl Reader for SimulatedCard {
         }
     }
 
+    fn power(&mut self) -> Result<Power, Fault> {
+        let milliwatts =
+            self.ask(|model, t_ns| model.power_mw(PowerRegister::Instant, t_ns, true))?;
+        Ok(Power::from_milliwatts(milliwatts))
+    }
+
     fn read(&mut self) -> Result<Reading, Fault> {
         let power = |register| {
             let milliwatts = self.ask(|model, t_ns| model.power_mw(register, t_ns, true))?;
@@ -146,8 +156,8 @@ impl Reader for SimulatedCard {
         }?;
         let reasons = self.model.card().clocks.reasons;
         let throttle = Some(Throttle {
-            power_capped: reasons & SW_POWER_CAP != 0,
-            power_braked: reasons & HW_POWER_BRAKE != 0,
+            power_capped: Some(reasons & SW_POWER_CAP != 0),
+            power_braked: Some(reasons & HW_POWER_BRAKE != 0),
         });
         Ok(Reading { value, mean: None, throttle })
     }
@@ -162,6 +172,14 @@ impl Tenants for SimulatedCard {
             name: resident.name.clone(),
         };
         Ok(residents.iter().map(process).collect())
+    }
+
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        // As in a driver that keeps samples of the last second.
+        let from_ns = self.asked_ns.unwrap_or_else(|| self.clock.now_ns() - SECOND_NS);
+        let work = self.ask(|model, t_ns| model.at_work(from_ns, t_ns))?;
+        self.asked_ns = Some(self.clock.now_ns());
+        Ok(work.into_iter().map(|(pid, percent)| AtWork { pid, percent }).collect())
     }
 }
 

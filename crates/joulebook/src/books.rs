@@ -7,10 +7,12 @@
 //! about every ten milliseconds and at each publish. A ticket that is dropped is cancelled, and
 //! charged for what it used.
 //!
-//! Refused: more tickets than may be open (counted; their receipts say so). At level
-//! [`Level::Off`] a ticket reads no clock, allocates nothing and writes nothing.
+//! Refused: more tickets than may be open (counted; their receipts say so); a second set of books on
+//! a card. At level [`Level::Off`] a ticket reads no clock, allocates nothing and writes nothing.
 
+mod audit;
 mod cell;
+mod claim;
 mod feed;
 mod journal;
 mod live;
@@ -32,21 +34,24 @@ use std::{
     time::Duration,
 };
 
+pub use audit::{Audit, Broken, CardAudit, Cut, NoJournal, Why};
 pub use joulebook_core::{
     keeper::{self, Phases},
     receipt::{Receipt, Status, TokenSource, Usage},
 };
-pub use journal::{JournalFile, Line};
+pub use journal::{Balances, Journal, JournalFile, Line, Mended, Opened, What};
 pub use live::Rate;
 pub use pending::PendingReceipt;
 pub use rho::{RhoFileError, Rhos};
 pub use settings::{BooksError, Labels, Level, Settings};
 pub use statement::{Post, Statement, StatementLine};
 pub use ticket::Ticket;
-pub use trial::{CardTrial, TrialBalance};
+pub use trial::{CardTrial, FloorFrom, IdleFloor, TrialBalance};
 
 use crate::meter::Meter;
 use cell::{Cell, Message};
+pub(crate) use claim::Shelf;
+use claim::{Claim, Notice};
 use live::Live;
 
 /// An owner that does not answer in this time is not waited for.
@@ -73,10 +78,13 @@ pub(crate) struct Shared {
     clock: fn() -> u64,
     live: Live,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// Dropped with the last handle, before the owner has ended.
+    _notice: Notice,
 }
 
 impl Books {
-    /// Opens the books of a meter's cards.
+    /// Opens the books of a meter's cards. One card has one book: while these are open, others of
+    /// the same card are refused.
     ///
     /// ```no_run
     /// use std::time::Duration;
@@ -102,6 +110,8 @@ impl Books {
         if settings.level == Level::Off {
             return Ok(Self::off());
         }
+        let claim = Claim::of(meter.cards())?;
+        let notice = claim.notice();
         let (sender, receiver) = mpsc::channel();
         let clock = settings.clock;
         let (most_open, keeping) = (settings.keeping.most_open, &settings.keeping);
@@ -113,7 +123,7 @@ impl Books {
         let open = Arc::new(AtomicUsize::new(0));
         let refused = Arc::new(AtomicU64::new(0));
         let (live, tokens) = Live::of(meter, clock());
-        let owner = owner::Owner::new(meter, settings, receiver, tokens);
+        let owner = owner::Owner::new(meter, settings, receiver, tokens, claim);
         let owner = owner.sharing(Arc::clone(&asleep), Arc::clone(&open), Arc::clone(&refused));
         let thread = thread::Builder::new()
             .name("joulebook-books".to_owned())
@@ -131,6 +141,7 @@ impl Books {
             clock,
             live,
             thread: Mutex::new(Some(thread)),
+            _notice: notice,
         };
         Ok(Self { shared: Some(Arc::new(shared)) })
     }
@@ -193,6 +204,13 @@ impl Books {
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::warn!("the owner of the books had panicked");
         }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // So that the next books of these cards need not wait until it looks.
+        self.send(Message::Stop, true);
     }
 }
 

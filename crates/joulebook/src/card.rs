@@ -4,7 +4,9 @@
 //! few instructions, and never by the recorder while it is in a driver call.
 
 mod passed_on;
+mod state;
 mod told;
+mod work;
 
 use std::{
     collections::VecDeque,
@@ -14,21 +16,24 @@ use std::{
     },
 };
 
-pub use passed_on::Tally;
-pub use told::Told;
-pub(crate) use told::{Elsewhere, unknown_device};
-
 use joulebook_core::{
     Fault, Flags, Power, Scope,
     estimate::Facts,
     register::{DEFAULT_CEILING, Kind},
     series::Series,
 };
+pub use passed_on::Tally;
+use state::StateLog;
+pub use told::Told;
+pub(crate) use told::{Elsewhere, unknown_device};
+pub(crate) use work::Work;
+use work::WorkLog;
 
 use crate::{
+    books::Shelf,
     occupancy::Occupancy,
     profile::{Lag, Profile},
-    reader::{Backend, Device, Process, Usage},
+    reader::{AtWork, Backend, Device, Process, Usage},
     signal::Signal,
     tenancy::{Family, Unseen, linux::Processes},
     wire,
@@ -50,17 +55,23 @@ pub struct Card {
     pub(crate) series: Arc<Series>,
     /// A gauge's averaging sibling, once it has shown itself, and what it averages over, ns.
     mean: OnceLock<(Arc<Series>, u64)>,
+    /// A slow counter's gauge, once it has shown something.
+    shape: OnceLock<Arc<Series>>,
     pub(crate) signal: Signal,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
+    /// Who keeps its book.
+    pub(crate) shelf: Shelf,
     /// It is another host's.
     pub(crate) elsewhere: Option<Elsewhere>,
     residents: Mutex<VecDeque<Residents>>,
+    work: Mutex<WorkLog>,
     /// Somebody wants to know how full and how busy it is.
     pub(crate) usage_wanted: AtomicBool,
     usage: Mutex<Option<(u64, Usage)>>,
     /// When it was last looked where the residents come from, ns.
     looked_ns: AtomicU64,
+    states: Mutex<StateLog>,
 }
 
 /// How the reading goes. Times in ns of the [`crate::clock`].
@@ -122,14 +133,18 @@ impl Card {
             profile,
             series,
             mean: OnceLock::new(),
+            shape: OnceLock::new(),
             signal: Signal::default(),
             occupancy: Occupancy::default(),
             health: Health::default(),
+            shelf: Shelf::default(),
             elsewhere: None,
             residents: Mutex::default(),
+            work: Mutex::default(),
             usage_wanted: AtomicBool::new(false),
             usage: Mutex::default(),
             looked_ns: AtomicU64::new(0),
+            states: Mutex::default(),
         }
     }
 
@@ -262,6 +277,15 @@ impl Card {
         let _ = self.mean.set((series, over_ns));
     }
 
+    pub(crate) fn set_shape(&self, series: Arc<Series>) {
+        let _ = self.shape.set(series);
+    }
+
+    /// The gauge beside a slow counter.
+    pub(crate) fn shape(&self) -> Option<&Series> {
+        self.shape.get().map(|series| &**series)
+    }
+
     /// A gauge's update period, s; no less than the time between polls, which see no more.
     pub(crate) fn update_s(&self) -> f64 {
         let update_ns = self.health.update_ns.load(Ordering::Relaxed);
@@ -331,6 +355,41 @@ impl Card {
             error: now.seen.as_ref().as_ref().err().map(|unseen| unseen.word().to_owned()),
             family: now.family.tell(),
         })
+    }
+
+    /// Called by the recorder alone, at the end of each look: the card's power state.
+    pub(crate) fn note_state(&self, at_ns: u64, state: Option<u8>) {
+        lock(&self.states).note(at_ns, state);
+    }
+
+    /// The power state at an instant, as far as it was seen.
+    pub(crate) fn power_state(&self, at_ns: u64) -> Option<u8> {
+        lock(&self.states).at(at_ns)
+    }
+
+    /// Whether what was seen at an instant still held at the last look; none as long as no look has
+    /// come after it.
+    pub(crate) fn has_stayed(&self, from_ns: u64, to_ns: u64) -> Option<bool> {
+        let (looked_ns, same) = {
+            let states = lock(&self.states);
+            (states.looked_ns(), states.is_same_since(from_ns))
+        };
+        (looked_ns >= to_ns).then(|| same && self.residents(from_ns, looked_ns).len() == 1)
+    }
+
+    /// Called by the recorder alone: who was at work since the last look, and who is there now.
+    pub(crate) fn note_work(
+        &self,
+        at_ns: u64,
+        told: Result<Vec<AtWork>, Fault>,
+        present: Vec<u32>,
+    ) {
+        lock(&self.work).note(at_ns, told, present);
+    }
+
+    /// Who was at work between two instants, by the looks that were taken.
+    pub(crate) fn work(&self, from_ns: u64, to_ns: u64) -> Work {
+        lock(&self.work).between(from_ns, to_ns)
     }
 
     /// Who was on the card between two instants: the state at the first and each change after it.

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Condvar, Mutex, Once, PoisonError},
+    sync::{Condvar, Mutex, PoisonError},
     task::Waker,
     thread,
     time::Duration,
@@ -13,25 +13,43 @@ use std::{
 
 use crate::clock::now_ns;
 
-static WAITING: Mutex<BTreeMap<(u64, u64), Waker>> = Mutex::new(BTreeMap::new());
+pub(crate) static WAITING: Mutex<Waiting> =
+    Mutex::new(Waiting { started: false, wakers: BTreeMap::new() });
 static NEWS: Condvar = Condvar::new();
-static THREAD: Once = Once::new();
+
+/// Who waits, by the instant and a number, and whether the thread is there that wakes them.
+pub(crate) struct Waiting {
+    started: bool,
+    wakers: BTreeMap<(u64, u64), Waker>,
+}
 
 /// Has `waker` woken at `at_ns`, if not before.
 pub(crate) fn wake_at(at_ns: u64, waker: &Waker) {
-    THREAD.call_once(|| {
+    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
+    if !waiting.started {
+        waiting.started = true;
         let spawned = thread::Builder::new().name("joulebook-deadline".into()).spawn(run);
         if let Err(error) = spawned {
             tracing::warn!("no thread for deadlines: {error}");
         }
-    });
-    let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
-    let known =
-        waiting.range((at_ns, 0)..=(at_ns, u64::MAX)).any(|(_, other)| other.will_wake(waker));
+    }
+    let known = waiting
+        .wakers
+        .range((at_ns, 0)..=(at_ns, u64::MAX))
+        .any(|(_, other)| other.will_wake(waker));
     if !known {
-        let number = waiting.range((at_ns, 0)..=(at_ns, u64::MAX)).count() as u64;
-        waiting.insert((at_ns, number), waker.clone());
+        let number = waiting.wakers.range((at_ns, 0)..=(at_ns, u64::MAX)).count() as u64;
+        waiting.wakers.insert((at_ns, number), waker.clone());
         NEWS.notify_one();
+    }
+}
+
+impl Waiting {
+    /// Forgets all of it, and that there was a thread.
+    pub(crate) fn forget(&mut self) {
+        self.started = false;
+        // Wakers of tasks that are not here: they are not to run anything by being dropped.
+        std::mem::forget(std::mem::take(&mut self.wakers));
     }
 }
 
@@ -39,10 +57,10 @@ fn run() {
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let now = now_ns();
-        let later = waiting.split_off(&(now.saturating_add(1), 0));
-        let due = std::mem::replace(&mut *waiting, later);
+        let later = waiting.wakers.split_off(&(now.saturating_add(1), 0));
+        let due = std::mem::replace(&mut waiting.wakers, later);
         if due.is_empty() {
-            let next_ns = waiting.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
+            let next_ns = waiting.wakers.keys().next().map_or(u64::MAX, |(at_ns, _)| *at_ns);
             let wait = Duration::from_nanos(next_ns.saturating_sub(now).min(3_600_000_000_000));
             let woken = NEWS.wait_timeout(waiting, wait);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;

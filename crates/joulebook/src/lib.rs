@@ -14,6 +14,7 @@ pub mod books;
 mod card;
 pub mod clock;
 mod deadline;
+pub mod fork;
 pub mod identity;
 pub mod idle;
 mod meter;
@@ -42,7 +43,7 @@ pub use joulebook_core::{Energy, Fault, Measurement, Method, Power, Source, Tena
 pub use meter::{Meter, MeterError, fits, probe_node, profile_of, release, watch};
 pub use node::{Idle, Node};
 pub use reader::{
-    Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Usage, Value,
+    AtWork, Backend, Device, Process, Reader, Reading, Scope, Tenants, Throttle, Usage, Value,
 };
 pub use recorder::{Keep, Settings, record};
 pub use window::{Pending, Window};

@@ -13,6 +13,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+pub(crate) use choose::READ;
 pub use choose::{profile_of, release, watch};
 pub use error::MeterError;
 use joulebook_core::{Fault, Flags, Source};
@@ -218,6 +219,14 @@ impl Meter {
         Window::open(Arc::clone(&self.inner), false)
     }
 
+    /// Opens a window inside another one, which may be another meter's: on the cards they have in
+    /// common it takes nothing from it. `None` where they have none.
+    pub fn open_inside(&self, outer: &Window) -> Option<Window> {
+        let cards = &self.inner.cards;
+        let shared = cards.iter().any(|card| outer.cards().iter().any(|it| Arc::ptr_eq(it, card)));
+        shared.then(|| Window::open(Arc::clone(&self.inner), true))
+    }
+
     /// Waits until every card has shown a first reading; false when time is up.
     pub fn wait_ready(&self, timeout: std::time::Duration) -> bool {
         let until = std::time::Instant::now() + timeout;
@@ -290,8 +299,17 @@ impl Inner {
 
     /// The idle floor of a card by its number, W: declared, else what is known of it by now.
     pub(crate) fn floor_w(&self, number: usize) -> Option<f64> {
-        let declared = self.groups.iter().flat_map(|group| &group.each_w).nth(number)?;
-        declared.or_else(|| self.cards.get(number)?.resting_watts())
+        self.declared_w(number).or_else(|| self.cards.get(number)?.resting_watts())
+    }
+
+    /// The floor that was declared of a card by its number, W.
+    pub(crate) fn declared_w(&self, number: usize) -> Option<f64> {
+        self.groups.iter().flat_map(|group| &group.each_w).nth(number).copied().flatten()
+    }
+
+    /// The floors of all cards together were declared, so that nothing learnt changes them.
+    pub(crate) fn is_declared(&self) -> bool {
+        self.groups.iter().all(|group| group.sum_w.is_some())
     }
 
     /// What books and receipts call a card by its number: its UUID, behind its node's name where

@@ -25,6 +25,7 @@ mod tenants;
 pub(crate) use cards::averaging_ns;
 pub use cards::{CardInfo, Inventory, cards};
 pub use counter::NvmlCounter;
+pub(crate) use driver::DRIVERS;
 pub use driver::{Driver, LIBRARY_VARIABLE};
 pub use fault::{LoadError, explain};
 pub use gauge::{NvmlGauge, PowerField};

@@ -4,7 +4,10 @@
 //! (at most 150 a second) are placed by the grid of its publishes: just before the next is expected,
 //! when it is, and just after. A publish between two of them is known to within their distance,
 //! which the polls themselves prove; the grid only places them, so that a wrong grid costs
-//! precision and never truth. Which half it fell in steers the grid.
+//! precision and never truth. Which half it fell in steers the grid. Of a register whose period is long
+//! a publish that is missed would be known to within that period only: there is one more read a little
+//! before, in case it is early or the read is late, and reads go on until it is seen, each as long after
+//! the one before as it is overdue.
 
 use std::collections::VecDeque;
 
@@ -22,6 +25,10 @@ const FITTED: usize = 64;
 const SHRINK_AFTER: u32 = 512;
 /// Misses in a row after which the phase is sought anew.
 const LOST: u32 = 6;
+/// A period that has room for more than three reads.
+const LONG_NS: u64 = 200_000_000;
+/// How far apart reads are at most before the first publish.
+const SEEK_NS: u64 = 50_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// When to read next.
@@ -104,7 +111,8 @@ impl Grid {
     fn next_ns(&self, now_ns: u64) -> u64 {
         let Some(phase) = self.phase else {
             // Nothing was published yet: read evenly until it is.
-            return now_ns + (self.period_ns / 3).max(SECOND_NS / MOST_READS_PER_SECOND);
+            let gap_ns = (self.period_ns / 3).min(SEEK_NS);
+            return now_ns + gap_ns.max(SECOND_NS / MOST_READS_PER_SECOND);
         };
         let open_ns = phase.by_ns.saturating_sub(phase.after_ns) / 2;
         let reach_ns =
@@ -112,11 +120,25 @@ impl Grid {
         let reach_ns = reach_ns.min(self.period_ns / 3);
         // A read that is due within a hair of the one just made is that one.
         let hair_ns = reach_ns / 4;
+        let due_ns = self.expected_after(phase.middle_ns().saturating_add(self.period_ns / 2));
+        let overdue_ns = now_ns.saturating_sub(due_ns);
+        let is_long = self.period_ns >= LONG_NS;
+        if is_long
+            && overdue_ns.saturating_add(hair_ns) >= reach_ns
+            && overdue_ns < self.period_ns / 2
+        {
+            return now_ns.saturating_add(overdue_ns);
+        }
+        let guard_ns = if is_long { (8 * reach_ns).max(self.period_ns / 50) } else { reach_ns };
+        let guard_ns = guard_ns.min(self.period_ns / 3);
         let expected_ns = self.expected_after(now_ns.saturating_sub(reach_ns));
         let next_ns = expected_ns.saturating_add(self.period_ns);
         [expected_ns, next_ns]
             .into_iter()
-            .flat_map(|at| [at.saturating_sub(reach_ns), at, at.saturating_add(reach_ns)])
+            .flat_map(|at| {
+                let before = [at.saturating_sub(guard_ns), at.saturating_sub(reach_ns)];
+                before.into_iter().chain([at, at.saturating_add(reach_ns)])
+            })
             .find(|at| *at > now_ns.saturating_add(hair_ns))
             .unwrap_or(next_ns)
     }
@@ -267,6 +289,17 @@ mod tests {
             let median = widths[widths.len() / 2];
             assert!(median <= 2 * MS, "{period_ms} ms: {median} ns");
             assert!(per_second <= 151.0, "{period_ms} ms: {per_second} reads a second");
+        }
+    }
+
+    #[test]
+    fn of_a_long_period_no_publish_is_missed_by_much() {
+        for (period_ns, jitter_ns) in [(SECOND_NS, 0), (SECOND_NS, 8 * MS), (500 * MS, 4 * MS)] {
+            let (widths, per_second) = widths(period_ns, period_ns, 137 * MS, jitter_ns);
+            let (median, worst) = (widths[widths.len() / 2], widths[widths.len() - 1]);
+            assert!(median <= 2 * MS + 2 * jitter_ns, "{period_ns} ns: {median} ns");
+            assert!(worst <= 4 * (FIRST_MARGIN_NS + 2 * jitter_ns), "{period_ns} ns: {worst} ns");
+            assert!(per_second <= 16.0, "{period_ns} ns: {per_second} reads a second");
         }
     }
 

@@ -266,9 +266,10 @@ fn beside(driver: &Arc<Driver>, card: &CardInfo) -> Vec<Readable> {
         .and_then(|reading| reading.throttle.ok_or(Fault::NotSupported))
         .map(|throttle| {
             let held = match (throttle.power_capped, throttle.power_braked) {
-                (false, false) => "not held down by power",
-                (true, false) => "held down by the power limit",
-                (_, true) => "held down by the power brake",
+                (_, Some(true)) => "held down by the power brake",
+                (Some(true), _) => "held down by the power limit",
+                (Some(false), Some(false)) => "not held down by power",
+                (None, _) | (_, None) => "not held down by power, as far as is told",
             };
             held.to_owned()
         });

@@ -18,6 +18,17 @@ pub trait Reader: Send {
     /// One reading, now. The recorder stamps it with the midpoint of the call.
     fn read(&mut self) -> Result<Reading, Fault>;
 
+    /// What the card's gauge shows now, beside its counter; no mean over longer than its updates. It
+    /// is asked of counters that publish slowly, to see when inside a tick the energy was drawn.
+    fn power(&mut self) -> Result<Power, Fault> {
+        Err(Fault::NotSupported)
+    }
+
+    /// The card's power state (P0 is 0), where it has one. Asked about once a second.
+    fn power_state(&mut self) -> Option<u8> {
+        None
+    }
+
     /// When the last reading was taken, ns of the [`crate::clock`], where the source itself says so.
     fn taken_ns(&self) -> Option<u64> {
         None
@@ -35,6 +46,13 @@ pub trait Tenants: Send {
     /// The compute processes resident now. `Err` when they cannot be listed, which is not the same
     /// as nobody.
     fn resident(&mut self) -> Result<Vec<Process>, Fault>;
+
+    /// How busy each process kept the card since the last call (the first call only begins): those
+    /// that did no work are left out. `Err` when that cannot be told, which is not the same as no
+    /// work.
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        Err(Fault::NotSupported)
+    }
 
     /// What hid the processes when they could last not be listed, in one word (`pid_namespace`),
     /// where that is known.
@@ -70,6 +88,15 @@ pub struct Process {
     pub name: String,
 }
 
+/// How busy a process kept a card over a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtWork {
+    /// Process id, in the driver's namespace (the host's).
+    pub pid: u32,
+    /// Share of the time in which work of it was on the card's multiprocessors, %.
+    pub percent: u32,
+}
+
 /// One reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
@@ -100,13 +127,13 @@ pub enum Value {
     Power(Power),
 }
 
-/// Why the clocks are held down.
+/// Why the clocks are held down; `None` where that is not told, which is not the same as no.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttle {
     /// The software power cap is at work.
-    pub power_capped: bool,
+    pub power_capped: Option<bool>,
     /// The hardware power brake is at work.
-    pub power_braked: bool,
+    pub power_braked: Option<bool>,
 }
 
 /// Which reader a card is read by; the word stands on every result.

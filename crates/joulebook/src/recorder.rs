@@ -3,8 +3,12 @@
 //! Invariants: only this thread calls the driver; a call that hangs holds up nobody else, and what
 //! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
 //! at the usual pace (slower after many failures in a row). A source that brings its readings by
-//! itself sets the pace, and its readings stand where it says they were taken. The recorder counts what it costs: its
-//! CPU time, its polls, those refused and those left out.
+//! itself sets the pace, and its readings stand where it says they were taken. A counter that
+//! publishes slowly has its gauge read beside it, which never delays a read of the counter. The
+//! recorder counts what it costs: its CPU time, its polls, those refused and those left out.
+
+mod shape;
+mod updates;
 
 use std::{
     fs,
@@ -21,13 +25,16 @@ use joulebook_core::{
         plausible_power, series_of,
     },
 };
+pub(crate) use shape::SLOW_NS;
+use shape::Shape;
+pub(crate) use updates::Updates;
 
 use crate::{
     card::{Card, ceiling},
     clock::{now_ns, suspended_ns},
     pace::Pace,
     profile::Profile,
-    reader::{Reader, Reading, Tenants, Throttle, Value},
+    reader::{Process, Reader, Reading, Tenants, Throttle, Value},
     tenancy::Unseen,
 };
 
@@ -113,6 +120,7 @@ struct Recorder {
     keep: Keep,
     track: Track,
     pace: Pace,
+    shape: Shape,
     updates: Updates,
     throttle: Throttle,
     failures: u32,
@@ -131,13 +139,6 @@ enum Track {
 struct Gauges {
     track: GaugeTrack,
     mean: Option<(GaugeTrack, SeriesWriter)>,
-}
-
-/// The spacing of a gauge's distinct values.
-#[derive(Default)]
-pub(crate) struct Updates {
-    changed_ns: Option<u64>,
-    spacings_ns: Vec<u64>,
 }
 
 impl Recorder {
@@ -167,6 +168,12 @@ impl Recorder {
                 Track::Gauge(Box::new(Gauges { track: GaugeTrack::new(pace.gap_ns()), mean: None }))
             }
         };
+        let shape = match track {
+            Track::Counter(_) if reader.every_ns().is_none() => {
+                Shape::new(period_ns >= SLOW_NS, now_ns())
+            }
+            _ => Shape::refused(),
+        };
         Self {
             card: Arc::downgrade(card),
             reader,
@@ -175,6 +182,7 @@ impl Recorder {
             keep,
             track,
             pace,
+            shape,
             updates: Updates::default(),
             throttle: Throttle::default(),
             failures: 0,
@@ -191,11 +199,21 @@ impl Recorder {
         }
         let mut due_ns = now_ns();
         loop {
-            let wait_ns = due_ns.saturating_sub(now_ns());
+            let wait_ns = due_ns.min(self.shape.due_ns()).saturating_sub(now_ns());
             if wait_ns > 0 {
                 thread::sleep(Duration::from_nanos(wait_ns));
             }
             let Some(card) = self.card.upgrade() else { return };
+            let early_ns = due_ns.saturating_sub(now_ns());
+            if early_ns >= QUIET_NS {
+                self.sample(&card);
+                continue;
+            }
+            if early_ns > 0 {
+                // Too near to the next read of the counter.
+                self.shape.postpone(due_ns.saturating_add(1));
+                continue;
+            }
             self.poll(&card);
             let now = now_ns();
             let waits = self.reader.every_ns().is_some();
@@ -219,6 +237,18 @@ impl Recorder {
         }
     }
 
+    /// Reads the gauge beside the counter.
+    fn sample(&mut self, card: &Card) {
+        let begin_ns = now_ns();
+        card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
+        let power = self.reader.power();
+        let at_ns = begin_ns.midpoint(now_ns());
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        if let Some(series) = self.shape.reading(at_ns, power, card.device().limit) {
+            card.set_shape(series);
+        }
+    }
+
     fn poll(&mut self, card: &Card) {
         let begin_ns = now_ns();
         card.health.asking_ns.store(begin_ns, Ordering::Relaxed);
@@ -236,6 +266,9 @@ impl Recorder {
         let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
+            if let (Some(from), Some(to)) = (newest, self.writer.last()) {
+                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
+            }
             if self.writer.last().is_some_and(|last| last.flags.intersects(UNSEEN)) {
                 card.health.gaps.fetch_add(1, Ordering::Relaxed);
             }
@@ -276,10 +309,10 @@ impl Recorder {
             self.throttle = throttle;
         }
         let mut marks = card.marks();
-        if self.throttle.power_capped {
+        if self.throttle.power_capped == Some(true) {
             marks |= Flags::POWER_CAPPED;
         }
-        if self.throttle.power_braked {
+        if self.throttle.power_braked == Some(true) {
             marks |= Flags::POWER_BRAKED;
         }
         if self.slept {
@@ -351,8 +384,13 @@ impl Recorder {
             // This too asks the driver, and may hang in it.
             card.health.asking_ns.store(now, Ordering::Relaxed);
             let seen = tenants.resident();
-            card.health.asking_ns.store(0, Ordering::Relaxed);
             let hidden_by = tenants.hidden_by();
+            // What is known of each goes with the list: before the first there is nothing to divide.
+            let worked = tenants.at_work();
+            card.health.asking_ns.store(0, Ordering::Relaxed);
+            let pids = |processes: &Vec<Process>| processes.iter().map(|it| it.pid).collect();
+            let present = seen.as_ref().map(pids).unwrap_or_default();
+            card.note_work(now, worked, present);
             card.note_residents(now, seen.map_err(|fault| Unseen { fault, hidden_by }));
             if card.usage_wanted.load(Ordering::Relaxed) {
                 card.health.asking_ns.store(now_ns(), Ordering::Relaxed);
@@ -361,6 +399,10 @@ impl Recorder {
                 card.note_usage(now, usage);
             }
         }
+        card.health.asking_ns.store(now, Ordering::Relaxed);
+        let state = self.reader.power_state();
+        card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.note_state(now, state);
         if self.failures == 0 {
             let device = self.reader.device();
             if device != *card.device() {
@@ -396,43 +438,8 @@ impl Recorder {
     }
 }
 
-impl Updates {
-    /// The value changed: how closely changes follow each other, once there are a few. A sensor shows
-    /// no change while power stands still, so long spacings say nothing of its period and the lower
-    /// quartile stands for it.
-    pub(crate) fn changed(&mut self, at_ns: u64) -> Option<u64> {
-        const KEPT: usize = 64;
-        let since_ns = self.changed_ns.replace(at_ns).map(|last| at_ns.saturating_sub(last))?;
-        if self.spacings_ns.len() == KEPT {
-            self.spacings_ns.remove(0);
-        }
-        self.spacings_ns.push(since_ns);
-        let mut sorted = self.spacings_ns.clone();
-        sorted.sort_unstable();
-        (sorted.len() >= 3).then(|| sorted.get(sorted.len() / 4).copied()).flatten()
-    }
-}
-
 /// CPU time of this thread, from the scheduler's own count.
 pub(crate) fn thread_cpu_ns() -> Option<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_power_that_stands_still_is_no_slow_sensor() {
-        let mut updates = Updates::default();
-        // Two windows a minute apart: each edge shows as two values, one period apart.
-        let changes_ms = [0, 100, 1_000, 1_100, 60_000, 60_100, 61_000, 61_100];
-        let found: Vec<_> = changes_ms.iter().map(|at_ms| updates.changed(at_ms * MS)).collect();
-        assert_eq!(found[..3], [None; 3]);
-        assert_eq!(found.last(), Some(&Some(100 * MS)));
-        let mut slow = Updates::default();
-        let last = (0..8).map(|second| slow.changed(second * 1_000 * MS)).last();
-        assert_eq!(last, Some(Some(1_000 * MS)), "one that is slow stays slow");
-    }
 }

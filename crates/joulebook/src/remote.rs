@@ -45,13 +45,15 @@ use crate::{
 };
 
 /// The nodes that are being read in this process.
-static NODES: Mutex<BTreeMap<Key, Arc<Remote>>> = Mutex::new(BTreeMap::new());
+pub(crate) static NODES: Mutex<Nodes> = Mutex::new(BTreeMap::new());
+
+pub(crate) type Nodes = BTreeMap<Key, Arc<Remote>>;
 
 type Key = (Endpoint, Option<PathBuf>);
 
 /// A node that is being read. It is kept for a while after nobody wants its cards any more.
 #[derive(Debug)]
-struct Remote {
+pub(crate) struct Remote {
     key: Key,
     timeout: Duration,
     state: Mutex<State>,

@@ -29,7 +29,9 @@ pub mod xml;
 
 pub use card::SmiCard;
 pub use columns::Columns;
+pub(crate) use feed::FEEDS;
 pub use feed::{FIRST_ROWS, Feed, PERIOD, SmiError};
+pub(crate) use program::STUCK;
 pub use program::{PROGRAM_VARIABLE, Program};
 pub(crate) use state::averages_by_name;
 pub use state::{Cost, SmiCardInfo};

@@ -9,12 +9,14 @@
 
 mod family;
 pub mod linux;
+mod sides;
 
 use std::collections::BTreeSet;
 
 use joulebook_core::Fault;
 
 pub(crate) use family::Family;
+pub(crate) use sides::Sides;
 
 use crate::reader::Process;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use joulebook_core::{Fault, ring::Point};
 pub use pending::Pending;
 
-use crate::{clock::now_ns, meter::Inner, occupancy::Entry};
+use crate::{card::Card, clock::now_ns, meter::Inner, occupancy::Entry};
 
 /// A window that is open.
 #[derive(Debug)]
@@ -80,6 +80,11 @@ impl Window {
         pending
     }
 
+    /// The cards it is on.
+    pub(crate) fn cards(&self) -> &[Arc<Card>] {
+        &self.inner.cards
+    }
+
     fn leave(&self, close_ns: u64) {
         if !self.child {
             self.inner.cards.iter().for_each(|card| card.occupancy.close(close_ns));
@@ -121,7 +126,7 @@ impl Drop for Window {
 }
 
 impl Edge {
-    fn now(card: &crate::card::Card, at_ns: u64) -> Self {
+    fn now(card: &Card, at_ns: u64) -> Self {
         use std::sync::atomic::Ordering::Relaxed;
         Self {
             newest: card.series.newest(),

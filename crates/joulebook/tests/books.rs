@@ -9,5 +9,9 @@ mod bench;
 mod books {
     mod faults;
     mod flight;
+    mod floors;
+    mod journal;
     mod live;
+    mod slow;
+    mod tenants;
 }

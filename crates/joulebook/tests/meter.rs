@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod meter {
+    #[allow(dead_code)] // shared with the tests of the books
     mod bench;
     mod cards;
     mod faults;

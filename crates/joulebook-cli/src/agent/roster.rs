@@ -242,6 +242,14 @@ impl Open {
 }
 
 impl Seat {
+    /// It has an energy counter whose updates nobody has looked for.
+    pub fn is_unprobed(&self) -> bool {
+        let card = self.state.as_ref().ok().map(|open| &open.card);
+        card.is_some_and(|card| {
+            card.profile().probe.is_none() && card.device().backend == Backend::NvmlCounter
+        })
+    }
+
     fn new(found: Found, state: Result<Open, Why>) -> Self {
         Self { found, state, described: OnceLock::new(), newest: Newest::default() }
     }

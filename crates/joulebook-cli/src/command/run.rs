@@ -8,7 +8,7 @@
 //! `--pid` and `--for` watch instead of starting: until the process ends, the span is over, or a
 //! signal ends the window.
 
-mod child;
+pub(super) mod child;
 mod meter;
 mod peak;
 mod result;

@@ -4,28 +4,31 @@
 //! and how many tokens of each came in it), *settled* when every seat can be placed, and may be
 //! *corrected* as long as it is kept. Ticks are seated and settled in order.
 //!
-//! Invariants: a seat's shares are what the ledger holds of it for that tick, so a correction only
+//! Invariants: what is held for a seat is what the ledger holds of it for that tick, so a correction only
 //! moves what lies on seats of requests that are still known; suspense holds exactly the ticks that
 //! are posted and not settled.
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
 mod correct;
-mod share;
+mod scratch;
+mod seat;
 
 use std::collections::VecDeque;
 
-pub use share::Scratch;
+pub use scratch::Scratch;
+use seat::{Held, Seat, Seats};
 
 use super::{
     CardFacts, Counts, Journal, Publish, Settings,
-    page::{Edges, Figures},
-    request::Window,
+    page::Said,
     requests::{Place, Requests},
+    tally::{Common, Edges},
+    weight::Window,
 };
 use crate::ledger::{
-    Account, Ledger, Phase, RequestId, Transaction,
-    settle::{Carry, Tick, energy_uj, outline},
+    Account, Entry, Ledger, Phase, Reason, RequestId, Transaction,
+    settle::{Carry, Outline, Rho, Tick, energy_uj, outline},
 };
 
 /// Ticks kept for corrections at most: a minute of a register that publishes each millisecond.
@@ -39,6 +42,8 @@ pub struct Book {
     pub carry: Carry,
     /// Posted, not seated.
     published: VecDeque<Publish>,
+    /// The seats of a tick that was let go of, for the next one.
+    spare: Vec<Seat>,
     /// Seated, oldest first; the first `settled` of them are settled.
     records: VecDeque<Record>,
     settled: usize,
@@ -62,25 +67,13 @@ struct Record {
     publish: Publish,
     window: Window,
     edges: Edges,
-    seats: Vec<Seat>,
+    seats: Seats,
     /// Seats up to here can be placed.
     checked: usize,
     /// Somebody was there who has been given up since.
     evicted: bool,
     unattributed_uj: u64,
     dirty: bool,
-}
-
-/// Somebody's seat in a tick.
-#[derive(Clone, Copy, Debug)]
-struct Seat {
-    place: Place,
-    tokens: u32,
-    prefill_uj: u64,
-    decode_uj: u64,
-    /// The time of it that has been taken as covered, ns.
-    open_ns: u64,
-    figures: Figures,
 }
 
 impl Book {
@@ -91,6 +84,7 @@ impl Book {
             ledger: Ledger::new(),
             carry: Carry::default(),
             published: VecDeque::new(),
+            spare: Vec::new(),
             records: VecDeque::new(),
             settled: 0,
             seats: 0,
@@ -112,28 +106,28 @@ impl Book {
         }
     }
 
-    /// Applies a transaction and hands it to the journal; its number.
+    /// Applies a transaction and hands it to the journal; its entries, where that does not want them.
     fn apply(
         &mut self,
         transaction: Transaction,
+        hints: &[u32],
         journal: &mut Journal,
         counts: &mut Counts,
-    ) -> u64 {
-        let number = transaction.number;
-        match self.ledger.apply(&transaction) {
+    ) -> Vec<Entry> {
+        match self.ledger.apply_hinted(&transaction, hints) {
             Ok(()) => journal.write(self.card, transaction),
             Err(refused) => {
                 debug_assert!(false, "{refused:?}: {transaction:?}");
                 counts.refused = counts.refused.saturating_add(1);
+                transaction.entries
             }
         }
-        number
     }
 
     /// A tick was published.
     pub fn post(&mut self, publish: Publish, journal: &mut Journal, counts: &mut Counts) {
         let posting = self.ledger.posting(publish.tick.end_ns, publish.tick.counted_uj);
-        self.apply(posting, journal, counts);
+        self.apply(posting, &[], journal, counts);
         self.published.push_back(publish);
     }
 
@@ -141,33 +135,43 @@ impl Book {
     pub fn enter(&mut self, place: Place, requests: &mut Requests) {
         self.active.push(place);
         let Some(request) = requests.get_mut(place) else { return };
+        if let Some(page) = request.pages.on_mut(self.card) {
+            page.account = self.ledger.open(RequestId(request.id));
+        }
         if request.opened_ns >= self.seated_ns {
             return;
         }
         let settled = self.settled;
         for (number, record) in self.records.iter_mut().enumerate() {
             if request.is_present(record.window) {
-                record.checked = record.checked.min(record.seats.len());
-                record.seats.push(Seat::new(place, 0));
+                record.checked = record.checked.min(record.seats.all.len());
+                record.seats.push_late(place);
                 self.seats = self.seats.saturating_add(1);
                 record.dirty |= number < settled;
                 self.dirty |= record.dirty;
             }
         }
-        if let Some(page) = request.pages.iter_mut().find(|page| page.card == self.card) {
+        if let Some(page) = request.pages.on_mut(self.card) {
             page.seated_ns = self.seated_ns;
         }
     }
 
+    /// Nothing can be booked on a request any more: its accounts are closed.
+    pub fn leave(&mut self, id: u64, at_ns: u64, journal: &mut Journal, counts: &mut Counts) {
+        if let Some(closing) = self.ledger.closing(RequestId(id), at_ns) {
+            self.apply(closing, &[], journal, counts);
+        }
+        self.ledger.forget(RequestId(id));
+    }
+
     /// Tokens came at an instant whose tick has been seated already.
-    pub fn late_tokens(&mut self, place: Place, at_ns: u64, tokens: u32) {
+    pub fn late_tokens(&mut self, place: Place, rho: Rho, at_ns: u64, tokens: u32) {
         let number = self.records.partition_point(|record| record.window.to_ns < at_ns);
         let settled = number < self.settled;
         let record = self.records.get_mut(number).filter(|record| record.window.has(at_ns));
         // Before the first tick, or so long ago that its tick is no longer kept.
         let Some(record) = record else { return };
-        if let Some(seat) = record.seats.iter_mut().find(|seat| seat.place == place) {
-            seat.tokens = seat.tokens.saturating_add(tokens);
+        if record.seats.add_tokens(place, tokens, rho, settled) {
             record.dirty |= settled;
             self.dirty |= settled;
         }
@@ -177,7 +181,7 @@ impl Book {
     pub fn touch(&mut self, place: Place, from_ns: u64) {
         let first = self.records.partition_point(|record| record.window.to_ns < from_ns);
         for record in self.records.range_mut(first.min(self.settled)..self.settled) {
-            if record.seats.iter().any(|seat| seat.place == place) {
+            if record.seats.all.iter().any(|seat| seat.place == place) {
                 record.dirty = true;
                 self.dirty = true;
             }
@@ -193,28 +197,37 @@ impl Book {
             .then(|| (self.window(publish.tick), at_rest))
     }
 
-    /// Seats the next published tick.
-    pub fn seat(&mut self, requests: &mut Requests) {
+    /// Seats the next published tick, and weighs who is in it as long as all can be placed.
+    pub fn seat(&mut self, requests: &mut Requests, scratch: &mut Scratch, now_ns: u64) {
         let Some(publish) = self.published.pop_front() else { return };
         let window = self.window(publish.tick);
-        let mut seats = Vec::with_capacity(self.active.len());
+        let mut seats = std::mem::take(&mut self.spare);
+        seats.reserve(self.active.len());
         let card = self.card;
         let mut checked = None;
+        self.number = self.number.saturating_add(1);
+        scratch.begin(card, self.number);
         self.active.retain(|place| {
             let Some(request) = requests.get_mut(*place) else { return false };
+            let Some(page) = request.pages.on_mut(card) else { return false };
+            page.seated_ns = page.seated_ns.max(window.to_ns);
+            let (phases, rho) = (page.phases, page.rho);
             if request.is_present(window) {
+                let tokens = request.take_tokens(window);
                 if checked.is_none() && !request.is_known(window.to_ns) {
                     checked = Some(seats.len());
                 }
-                seats.push(Seat::new(*place, request.take_tokens(window)));
-            }
-            if let Some(page) = request.pages.iter_mut().find(|page| page.card == card) {
-                page.seated_ns = page.seated_ns.max(window.to_ns);
+                if checked.is_none() {
+                    scratch.push(request.weigh(window, phases, tokens, now_ns), rho);
+                }
+                seats.push(Seat::new(*place, tokens));
             }
             request.ended_ns.is_none_or(|ended| ended > window.to_ns)
                 || request.opened_ns >= window.to_ns
         });
-        self.number = self.number.saturating_add(1);
+        if checked.is_some() {
+            scratch.drop_weights();
+        }
         let edges = Edges {
             number: self.number,
             // Of the publish before the first nothing is known but that it is of the same kind.
@@ -231,7 +244,7 @@ impl Book {
             window,
             edges,
             checked: checked.unwrap_or(seats.len()),
-            seats,
+            seats: Seats::of(seats, window.length_ns()),
             unattributed_uj: 0,
             dirty: false,
         });
@@ -280,49 +293,20 @@ impl Book {
         self.settled = self.settled.saturating_add(1);
         self.settled_ns = record.window.to_ns;
         let publish = &record.publish;
-        let nobody = record.seats.is_empty() && !record.evicted;
+        let nobody = record.seats.all.is_empty() && !record.evicted;
         let mut carry = self.carry;
         let outline = outline(publish.tick, nobody, &publish.others, publish.rest, &mut carry);
         self.carry = carry;
-        let mut shares = std::mem::take(&mut scratch.shares);
-        shares.clear();
-        shares.extend_from_slice(&outline.elsewhere);
-        let is_lost = |(account, _): &&(Account, u64)| *account == Account::Unattributed;
-        record.unattributed_uj = shares.iter().find(is_lost).map_or(0, |(_, share_uj)| *share_uj);
+        record.unattributed_uj = outline.unattributed_uj();
         scratch.weigh(record, requests, settings.split, now_ns, self.card);
-        if outline.active_uj > 0 && scratch.sums.heads > 0 {
-            scratch.divide(outline.active_uj, record);
-        } else if outline.active_uj > 0 {
-            // Whoever was there has been given up.
-            shares.push((Account::Unattributed, outline.active_uj));
-        }
         let number = self.ledger.next_number();
-        for (seat, weighed) in record.seats.iter_mut().zip(&scratch.weighed) {
-            let Some(request) = requests.get_mut(seat.place) else { continue };
-            let Some(page) = request.pages.iter_mut().find(|page| page.card == self.card) else {
-                continue;
-            };
-            seat.open_ns = weighed.weight.open_ns;
-            page.note(&record.publish, &outline, seat.open_ns);
-            let figures = scratch.sums.figures(outline.active_uj, weighed);
-            let figures = (!outline.unplaced).then_some(figures);
-            seat.figures = figures.unwrap_or_default();
-            page.tally.tick(record.edges, &outline, figures, scratch.sums.idle(weighed));
-            for (phase, share_uj) in
-                [(Phase::Prefill, seat.prefill_uj), (Phase::Decode, seat.decode_uj)]
-            {
-                if share_uj > 0 {
-                    shares.push((Account::Request(RequestId(seat.place.id), phase), share_uj));
-                    page.entered(number);
-                }
-            }
-        }
         let tick_ns = record.publish.tick.end_ns;
-        if !shares.is_empty() {
-            let settling = self.ledger.settling(tick_ns, &shares);
-            self.apply(settling, journal, counts);
+        record.charge(&outline, requests, scratch, self.card, number);
+        if !scratch.entries.is_empty() {
+            let entries = std::mem::take(&mut scratch.entries);
+            let settling = Transaction { number, reason: Reason::Settle, tick_ns, entries };
+            scratch.entries = self.apply(settling, &scratch.hints, journal, counts);
         }
-        scratch.shares = shares;
     }
 
     /// Lets go of settled ticks that are too old, or too many.
@@ -337,9 +321,15 @@ impl Book {
             if old_ns > now_ns {
                 counts.let_go = counts.let_go.saturating_add(1);
             }
-            self.seats = self.seats.saturating_sub(record.seats.len());
+            self.seats = self.seats.saturating_sub(record.seats.all.len());
             self.settled = self.settled.saturating_sub(1);
-            self.records.pop_front();
+            if let Some(Record { seats: Seats { all: mut seats, .. }, .. }) =
+                self.records.pop_front()
+                && seats.capacity() > self.spare.capacity()
+            {
+                seats.clear();
+                self.spare = seats;
+            }
         }
     }
 
@@ -353,7 +343,12 @@ impl Book {
 
     /// Seats, counted anew: for the self-check.
     pub fn seats_agree(&self) -> bool {
-        self.records.iter().map(|record| record.seats.len()).sum::<usize>() == self.seats
+        self.records.iter().map(|record| record.seats.all.len()).sum::<usize>() == self.seats
+    }
+
+    /// Who may be present in the next tick.
+    pub fn active(&self) -> &[Place] {
+        &self.active
     }
 
     /// Who is there now, and what is kept: for the trial balance.
@@ -368,9 +363,69 @@ impl Book {
 }
 
 impl Record {
+    /// Charges everybody who was there, and says what each account gets.
+    fn charge(
+        &mut self,
+        outline: &Outline,
+        requests: &mut Requests,
+        scratch: &mut Scratch,
+        card: usize,
+        number: u64,
+    ) {
+        let Scratch { weighed, sums, entries, hints, .. } = scratch;
+        sums.amount(outline.active_uj);
+        entries.clear();
+        hints.clear();
+        let mut sum_uj = 0u64;
+        let mut give = |account, share_uj: u64, hint| {
+            if share_uj > 0 {
+                let amount_uj = i64::try_from(share_uj).unwrap_or(i64::MAX);
+                sum_uj = sum_uj.saturating_add(share_uj);
+                entries.push(Entry { account, amount_uj });
+                hints.push(hint);
+            }
+        };
+        for (account, share_uj) in &outline.elsewhere {
+            give(*account, *share_uj, u32::MAX);
+        }
+        let mut portions = sums.portions(outline.active_uj);
+        if portions.is_none() {
+            // Whoever was there has been given up.
+            give(Account::Unattributed, outline.active_uj, u32::MAX);
+        }
+        let (common, said) = (Common::of(self.edges, outline), Said::of(&self.publish, outline));
+        for (place, weighed) in weighed.iter().enumerate() {
+            let Some(seat) = self.seats.all.get(place) else { break };
+            let Some(request) = requests.get_mut(seat.place) else { continue };
+            let Some(page) = request.pages.on_mut(card) else { continue };
+            let mut held = Held { open_ns: weighed.weight.open_ns, ..Held::default() };
+            if let Some(portions) = &mut portions {
+                held.prefill_uj = portions.next(weighed.prefill);
+                held.decode_uj = portions.next(weighed.decode);
+            }
+            if !outline.unplaced {
+                held.figures = sums.figures(weighed);
+            }
+            page.note(&said, held.open_ns);
+            page.tally.tick(&common, &held.figures, sums.idle(weighed), sums.coarse);
+            if held.prefill_uj | held.decode_uj > 0 {
+                let account = |phase| Account::Request(RequestId(request.id), phase);
+                give(account(Phase::Prefill), held.prefill_uj, page.account);
+                give(account(Phase::Decode), held.decode_uj, page.account);
+                page.entered(number);
+            }
+            self.seats.take(place, weighed, &held);
+        }
+        self.seats.sums = *sums;
+        if sum_uj > 0 {
+            let amount_uj = i64::try_from(sum_uj).unwrap_or(i64::MAX).saturating_neg();
+            entries.push(Entry { account: Account::Suspense, amount_uj });
+        }
+    }
+
     /// Everybody who was there can be placed.
     fn is_final(&mut self, requests: &Requests) -> bool {
-        while let Some(seat) = self.seats.get(self.checked) {
+        while let Some(seat) = self.seats.all.get(self.checked) {
             let request = requests.get(seat.place);
             if request.is_some_and(|request| !request.is_known(self.window.to_ns)) {
                 return false;
@@ -378,11 +433,5 @@ impl Record {
             self.checked = self.checked.saturating_add(1);
         }
         true
-    }
-}
-
-impl Seat {
-    fn new(place: Place, tokens: u32) -> Self {
-        Self { place, tokens, prefill_uj: 0, decode_uj: 0, open_ns: 0, figures: Figures::default() }
     }
 }

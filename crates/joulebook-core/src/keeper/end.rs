@@ -2,8 +2,8 @@
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
-use super::{Keeper, Place, SECOND_NS, Status, Usage};
-use crate::ledger::{RequestId, settle::LONGEST_TICK_NS};
+use super::{Keeper, SECOND_NS, Status, Usage};
+use crate::ledger::settle::LONGEST_TICK_NS;
 
 impl Keeper {
     /// A request ends. What its answer used is charged whatever the status; counts that are not
@@ -68,8 +68,8 @@ impl Keeper {
                 return true;
             }
             request.ended_by = Some(why);
-            let usage = request.usage;
-            self.close(place.id, at_ns, Status::Abandoned, usage);
+            let (id, usage) = (request.id, request.usage);
+            self.close(id, at_ns, Status::Abandoned, usage);
             false
         });
         self.abandoned = waiting;
@@ -90,16 +90,15 @@ impl Keeper {
         let is_lost = |request: &super::Request| {
             request.ended_ns.is_none() && now_ns.saturating_sub(request.opened_ns) > longest_ns
         };
-        let lost: Vec<Place> = self
+        let lost: Vec<(u64, Usage)> = self
             .requests
             .iter()
             .filter(|(_, request)| is_lost(request))
-            .map(|(place, _)| place)
+            .map(|(_, request)| (request.id, request.usage))
             .collect();
-        for place in lost {
+        for (id, usage) in lost {
             self.counts.lost = self.counts.lost.saturating_add(1);
-            let usage = self.requests.get(place).map(|request| request.usage).unwrap_or_default();
-            self.close(place.id, now_ns, Status::Lost, usage);
+            self.close(id, now_ns, Status::Lost, usage);
         }
         // Some of those that wait may have waited long enough.
         self.moved = true;
@@ -125,7 +124,8 @@ impl Keeper {
             if let Some(request) = self.requests.get_mut(*place) {
                 request.finished = true;
             }
-            if let Some(receipt) = self.receipt(place.id, now_ns) {
+            if let Some(request) = self.requests.get(*place) {
+                let receipt = self.write(request, now_ns);
                 self.finished.push_back(receipt);
             }
             self.ended.push_back((now_ns, *place));
@@ -156,9 +156,9 @@ impl Keeper {
             self.ended.pop_front();
             let Some(request) = self.requests.remove(place) else { continue };
             let ended_ns = request.ended_ns.unwrap_or(now_ns);
-            for page in &request.pages {
+            for page in request.pages.iter() {
                 if let Some(book) = self.books.get_mut(page.card) {
-                    book.ledger.forget(RequestId(place.id));
+                    book.leave(request.id, now_ns, &mut self.journal, &mut self.counts);
                     if page.seated_ns < ended_ns {
                         book.evicted_ns = book.evicted_ns.max(ended_ns);
                     }

@@ -8,16 +8,23 @@ use std::{collections::HashMap, hash::BuildHasherDefault};
 use super::request::Request;
 use crate::ledger::Numbers;
 
-/// A request's place; the number tells whether it is still the one that was meant.
+/// A request's place; how often the slot has been used tells whether it is still the one that was
+/// meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    pub slot: u32,
-    pub id: u64,
+    slot: u32,
+    used: u32,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    used: u32,
+    request: Option<Request>,
 }
 
 #[derive(Debug, Default)]
 pub struct Requests {
-    slots: Vec<Option<Request>>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
     by_id: HashMap<u64, u32, BuildHasherDefault<Numbers>>,
 }
@@ -28,46 +35,48 @@ impl Requests {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.slots.push(None);
+                self.slots.push(Slot::default());
                 u32::try_from(self.slots.len().saturating_sub(1)).unwrap_or(u32::MAX)
             }
         };
-        if let Some(place) = self.slots.get_mut(slot as usize) {
-            *place = Some(request);
-        }
         self.by_id.insert(id, slot);
-        Place { slot, id }
+        let Some(place) = self.slots.get_mut(slot as usize) else {
+            return Place { slot, used: 0 };
+        };
+        place.used = place.used.wrapping_add(1);
+        place.request = Some(request);
+        Place { slot, used: place.used }
     }
 
     pub fn remove(&mut self, place: Place) -> Option<Request> {
         let slot = self.slots.get_mut(place.slot as usize)?;
-        let request = slot.take_if(|request| request.id == place.id)?;
+        let request = slot.request.take_if(|_| slot.used == place.used)?;
         self.free.push(place.slot);
-        self.by_id.remove(&place.id);
+        self.by_id.remove(&request.id);
         Some(request)
     }
 
     pub fn place(&self, id: u64) -> Option<Place> {
-        self.by_id.get(&id).map(|slot| Place { slot: *slot, id })
+        let slot = *self.by_id.get(&id)?;
+        self.slots.get(slot as usize).map(|it| Place { slot, used: it.used })
     }
 
+    #[inline]
     pub fn get(&self, place: Place) -> Option<&Request> {
-        let request = self.slots.get(place.slot as usize)?.as_ref()?;
-        (request.id == place.id).then_some(request)
+        let slot = self.slots.get(place.slot as usize)?;
+        slot.request.as_ref().filter(|_| slot.used == place.used)
     }
 
+    #[inline]
     pub fn get_mut(&mut self, place: Place) -> Option<&mut Request> {
-        let request = self.slots.get_mut(place.slot as usize)?.as_mut()?;
-        (request.id == place.id).then_some(request)
+        let slot = self.slots.get_mut(place.slot as usize)?;
+        slot.request.as_mut().filter(|_| slot.used == place.used)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (Place, &Request)> {
-        let place = |(slot, request): (usize, &'_ Request)| Place {
-            slot: u32::try_from(slot).unwrap_or(u32::MAX),
-            id: request.id,
-        };
-        self.slots.iter().enumerate().filter_map(move |(slot, request)| {
-            request.as_ref().map(|request| (place((slot, request)), request))
+        self.slots.iter().zip(0u32..).filter_map(|(slot, number)| {
+            let place = Place { slot: number, used: slot.used };
+            slot.request.as_ref().map(|request| (place, request))
         })
     }
 

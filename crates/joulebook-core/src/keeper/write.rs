@@ -2,6 +2,8 @@
 
 #![allow(clippy::float_arithmetic, clippy::arithmetic_side_effects)] // the page, not the books
 
+use std::borrow::Cow;
+
 use super::{Keeper, request::Request};
 use crate::{
     flags::Flags,
@@ -18,7 +20,7 @@ impl Keeper {
         Some(self.write(request, now_ns))
     }
 
-    fn write(&self, request: &Request, now_ns: u64) -> Receipt {
+    pub(super) fn write(&self, request: &Request, now_ns: u64) -> Receipt {
         let end_ns = request.ended_ns.unwrap_or(now_ns).max(request.opened_ns);
         let since = |at_ns: u64| at_ns.saturating_sub(request.opened_ns) as f64 / SECOND;
         let settled = self.is_settled(request);
@@ -27,7 +29,7 @@ impl Keeper {
         let mut receipt = Receipt {
             labels: request.labels.clone(),
             status: request.status,
-            ended_by: request.ended_by,
+            ended_by: request.ended_by.map(Cow::Borrowed),
             tokens: request.tokens(),
             ttft_seconds: request.first_ns.map(since),
             seconds: since(end_ns),
@@ -39,7 +41,7 @@ impl Keeper {
             marks: request.marks.iter().map(|(name, at)| (name.clone(), since(*at))).collect(),
             ..Receipt::unknown(request.id, crate::Fault::NotReady)
         };
-        for page in &request.pages {
+        for page in request.pages.iter() {
             let Some(book) = self.books.get(page.card) else { continue };
             let (prefill_uj, decode_uj) = book.ledger.charged(RequestId(request.id));
             charged.prefill_uj += prefill_uj;
@@ -50,11 +52,11 @@ impl Keeper {
             charged.seen += usize::from(page.seen);
             charged.shared_device |= page.shared_device;
             charged.floorless |= page.floorless;
-            for (sum, rule) in charged.rules_uj.iter_mut().zip(page.tally.rules_uj) {
+            for (sum, rule) in charged.rules_uj.iter_mut().zip(page.tally.rules_uj()) {
                 *sum += rule;
             }
             receipt.cards.push(book.facts.name.clone());
-            receipt.backend = book.facts.backend;
+            receipt.backend = Cow::Borrowed(book.facts.backend);
             receipt.source = book.facts.source;
             receipt.flags |= page.flags;
             if let Some((first, last)) = page.entries {

@@ -34,6 +34,8 @@ pub enum Account {
     IdleResident,
     /// A request's.
     Request(RequestId, Phase),
+    /// What requests hold together that nothing can be booked on any more.
+    Closed(Phase),
     /// Somebody else's, by utilisation.
     Foreign(TenantId),
     /// Active energy while somebody else was there, and whose it was cannot be told.
@@ -55,6 +57,8 @@ impl fmt::Display for Account {
                 write!(formatter, "request/{id}/prefill")
             }
             Self::Request(RequestId(id), Phase::Decode) => write!(formatter, "request/{id}/decode"),
+            Self::Closed(Phase::Prefill) => formatter.write_str("closed/prefill"),
+            Self::Closed(Phase::Decode) => formatter.write_str("closed/decode"),
             Self::Foreign(TenantId(id)) => write!(formatter, "foreign/{id}"),
             Self::ForeignUnresolved => formatter.write_str("foreign/unresolved"),
             Self::Unattributed => formatter.write_str("unattributed"),
@@ -82,6 +86,8 @@ impl FromStr for Account {
             "suspense" => Ok(Self::Suspense),
             "idle/off" => Ok(Self::IdleOff),
             "idle/resident" => Ok(Self::IdleResident),
+            "closed/prefill" => Ok(Self::Closed(Phase::Prefill)),
+            "closed/decode" => Ok(Self::Closed(Phase::Decode)),
             "foreign/unresolved" => Ok(Self::ForeignUnresolved),
             "unattributed" => Ok(Self::Unattributed),
             "gap" => Ok(Self::Gap),

@@ -300,6 +300,12 @@ impl Tick {
 }
 
 impl Outline {
+    /// The part that goes to nobody, µJ.
+    pub(crate) fn unattributed_uj(&self) -> u64 {
+        let nobodys = |(account, _): &&(Account, u64)| *account == Account::Unattributed;
+        self.elsewhere.iter().find(nobodys).map_or(0, |(_, share_uj)| *share_uj)
+    }
+
     fn give(&mut self, account: Account, amount_uj: u64) {
         if amount_uj > 0 {
             self.elsewhere.push((account, amount_uj));

@@ -22,20 +22,21 @@ use crate::{
 
 /// What the API says where a number is not known.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
+const SECOND_US: u64 = 1_000_000;
 
 /// A process in one of the API's forms.
-trait Row {
-    fn of(resident: &Resident) -> Self;
+trait Row<Of> {
+    fn of(what: &Of) -> Self;
 }
 
-impl Row for nvmlProcessInfo_v1_t {
-    fn of(resident: &Resident) -> Self {
+impl Row<&Resident> for nvmlProcessInfo_v1_t {
+    fn of(resident: &&Resident) -> Self {
         Self { pid: resident.pid, usedGpuMemory: used(resident) }
     }
 }
 
-impl Row for nvmlProcessInfo_v2_t {
-    fn of(resident: &Resident) -> Self {
+impl Row<&Resident> for nvmlProcessInfo_v2_t {
+    fn of(resident: &&Resident) -> Self {
         Self {
             pid: resident.pid,
             usedGpuMemory: used(resident),
@@ -45,12 +46,19 @@ impl Row for nvmlProcessInfo_v2_t {
     }
 }
 
-impl Row for nvmlProcessUtilizationSample_t {
-    fn of(resident: &Resident) -> Self {
+/// A process, its share of the multiprocessors, and when that was seen, µs.
+struct Sample {
+    pid: u32,
+    percent: u32,
+    at_us: u64,
+}
+
+impl Row<Sample> for nvmlProcessUtilizationSample_t {
+    fn of(sample: &Sample) -> Self {
         Self {
-            pid: resident.pid,
-            timeStamp: (system_ns(ClockKind::Realtime) / 1000).cast_unsigned(),
-            smUtil: resident.sm_percent.unwrap_or(0),
+            pid: sample.pid,
+            timeStamp: sample.at_us,
+            smUtil: sample.percent,
             memUtil: 0,
             encUtil: 0,
             decUtil: 0,
@@ -66,13 +74,13 @@ fn used(resident: &Resident) -> c_ulonglong {
 ///
 /// # Safety
 /// `count` is null or points to a number; `rows` is null or points to that many rows.
-unsafe fn list<T: Row>(
+unsafe fn list<Of, T: Row<Of>>(
     count: *mut c_uint,
     rows: *mut T,
-    answer: Result<Vec<&Resident>, nvmlReturn_t>,
+    answer: Result<Vec<Of>, nvmlReturn_t>,
 ) -> nvmlReturn_t {
-    let residents = match answer {
-        Ok(residents) => residents,
+    let found = match answer {
+        Ok(found) => found,
         Err(code) => return code,
     };
     // SAFETY: null or a number, by this function's contract.
@@ -80,16 +88,16 @@ unsafe fn list<T: Row>(
         return INVALID;
     };
     let room = *count as usize;
-    *count = residents.len() as c_uint;
-    if residents.len() > room {
+    *count = found.len() as c_uint;
+    if found.len() > room {
         return TOO_SMALL;
     }
     if rows.is_null() {
-        return if residents.is_empty() { SUCCESS } else { INVALID };
+        return if found.is_empty() { SUCCESS } else { INVALID };
     }
-    for (at, resident) in residents.iter().enumerate() {
+    for (at, one) in found.iter().enumerate() {
         // SAFETY: `at` is below the number of rows that the caller said there are.
-        unsafe { rows.add(at).write(T::of(resident)) };
+        unsafe { rows.add(at).write(T::of(one)) };
     }
     SUCCESS
 }
@@ -134,12 +142,20 @@ unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
     count: *mut c_uint,
     last_seen: c_ulonglong,
 ) -> nvmlReturn_t {
-    // Every sample is of now, so it is younger than any the caller has seen.
-    let _ = last_seen;
-    let answer = ask(device, Spent::Nothing, Model::residents).map(|mut residents| {
-        residents.retain(|resident| resident.sm_percent.is_some());
-        residents
+    // A sample is of now, and over the time since the caller's last one; over the last second where
+    // there was none.
+    let now_us = (system_ns(ClockKind::Realtime) / 1000).cast_unsigned();
+    let since_us = if last_seen == 0 { SECOND_US } else { now_us.saturating_sub(last_seen) };
+    let since_ns = i64::try_from(since_us.saturating_mul(1000)).unwrap_or(i64::MAX);
+    let answer = ask(device, Spent::Nothing, |model, t_ns| {
+        model.at_work(t_ns.saturating_sub(since_ns), t_ns)
     });
+    let sample = |(pid, percent)| Sample { pid, percent, at_us: now_us };
+    let answer =
+        answer.map(|work| work.into_iter().map(sample).collect::<Vec<_>>()).map(|mut samples| {
+            samples.retain(|sample| sample.at_us > last_seen);
+            samples
+        });
     if answer.as_ref().is_ok_and(Vec::is_empty) {
         return nvml::nvmlReturn_enum_NVML_ERROR_NOT_FOUND;
     }

@@ -1,12 +1,16 @@
 //! `score`: how far rules that divide energy among requests lie from the truth.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use comfy_table::{CellAlignment, Table, presets};
+use joulebook::{books::Rhos, core::ledger::settle::TOKEN};
 use joulebook_lab::{
+    Card,
     engine::Settings,
-    score::{Figures, Judged, Knowledge, Load, Name, Rho, aims, calibrate, judge, loads, plot},
+    score::{
+        Figures, Judged, Knowledge, Load, Name, Ranges, Rho, aims, calibrate, judge, loads, plot,
+    },
 };
 use serde_json::json;
 
@@ -17,7 +21,8 @@ use super::say;
 /// cent of its true joules above idle.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only loads of this name: chat, mixed, bursty-chat, bursty-mixed (otherwise all of them).
+    /// Only loads of this name: chat, mixed, bursty-chat, bursty-mixed, two-cards-mixed, tenant-seen,
+    /// tenant-unseen (otherwise all but bursty-chat).
     #[arg(long)]
     load: Vec<String>,
     /// Requests a second, instead of the rates that belong to the loads.
@@ -29,6 +34,10 @@ pub struct Arguments {
     /// Only this rule: calibrated, rho8, steps, time, token, equal, output-token, lifetime, snapshot.
     #[arg(long, value_parser = rule)]
     rule: Vec<Name>,
+    /// What a decode token costs from this file, as `joulebook bench fit` writes it, instead of from
+    /// the engine's own isolated points.
+    #[arg(long, value_name = "FILE")]
+    rho: Option<PathBuf>,
     /// One JSON object for each load, observer and rule.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
@@ -44,7 +53,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let loads = chosen(&arguments.load, arguments.rate)?;
     let rules = if arguments.rule.is_empty() { &Name::ALL } else { arguments.rule.as_slice() };
     let seeds: Vec<u64> = (1..=arguments.seeds).collect();
-    let rho = calibrate(&Settings::default());
+    let rho = match &arguments.rho {
+        Some(file) => stored(file)?,
+        None => calibrate(&Settings::default()),
+    };
     let judged: Vec<Judged> = loads.iter().map(|load| judge(load, &seeds, rules, rho)).collect();
     if let Some(file) = &arguments.svg {
         std::fs::write(file, plot(&judged)?)
@@ -58,8 +70,24 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What a file says of the lab's model on the lab's card.
+fn stored(file: &Path) -> anyhow::Result<Rho> {
+    let names = Card::numbered(0);
+    let rho = Rhos::load(file)?.of(Some("lab-8b"), &names.name, &names.uuid);
+    let tokens = |fixed: u64| fixed as f64 / TOKEN as f64;
+    Ok(Rho::Shared { a: tokens(rho.a), b: tokens(rho.b) })
+}
+
 fn chosen(names: &[String], rate: Option<f64>) -> anyhow::Result<Vec<Load>> {
-    let known = ["chat", "mixed", "bursty-chat", "bursty-mixed"];
+    let known = [
+        "chat",
+        "mixed",
+        "bursty-chat",
+        "bursty-mixed",
+        "two-cards-mixed",
+        "tenant-seen",
+        "tenant-unseen",
+    ];
     if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("there is no load {name:?}: choose among {}", known.join(", "));
     }
@@ -124,19 +152,7 @@ fn print(judged: &[Judged], rules: &[Name], rho: Rho, arguments: &Arguments) {
         }
         part(title, right(table));
     }
-    let mut books = table(arguments.markdown);
-    books.set_header(["load", "residual, µJ", "in range, admission known", "arrival only"]);
-    for load in judged {
-        let residual = load.verdicts.iter().filter_map(|it| it.residual_uj);
-        let worst = residual.max().map_or("-".to_owned(), |it| it.to_string());
-        let range = |knowledge| {
-            let found = load.in_range.iter().find(|(told, _)| *told == knowledge);
-            found.map_or("-".to_owned(), |(_, share)| percent(*share, false))
-        };
-        let ranges = [Knowledge::Admission, Knowledge::Arrival].map(range);
-        books.add_row([load.load.words(), worst].into_iter().chain(ranges));
-    }
-    part("Books, and truth within [model_low, model_high]", right(books));
+    part("Books, and the truth within what receipts say", right(books(judged, arguments)));
     let mut reached = table(arguments.markdown);
     reached.set_header(["aim", "load", "reached", ""]);
     for aim in aims(judged) {
@@ -149,6 +165,34 @@ fn print(judged: &[Judged], rules: &[Name], rho: Rho, arguments: &Arguments) {
         reached.add_row([aim.words.to_owned(), aim.load, figure, met.to_owned()]);
     }
     part("Aims", reached);
+}
+
+/// What books say beside figures: of the calibrated rule, else of the first that keeps books.
+fn books(judged: &[Judged], arguments: &Arguments) -> Table {
+    let mut table = table(arguments.markdown);
+    table.set_header([
+        "load",
+        "residual, µJ",
+        "with a figure",
+        "in range, admission known",
+        "arrival only",
+        "width of the range, admission known",
+        "arrival only",
+    ]);
+    for load in judged {
+        let residual = load.verdicts.iter().filter_map(|it| it.residual_uj);
+        let worst = residual.max().map_or("-".to_owned(), |it| it.to_string());
+        let said = [Knowledge::Admission, Knowledge::Arrival].map(|knowledge| {
+            load.verdicts.iter().filter(|it| it.knowledge == knowledge).find_map(|it| it.ranges)
+        });
+        let share = |pick: fn(&Ranges) -> f64| {
+            said.map(|it| it.map_or("-".to_owned(), |it| percent(pick(&it), false)))
+        };
+        let [told, _] = share(|it| it.told);
+        let row = [load.load.words(), worst, told].into_iter();
+        table.add_row(row.chain(share(|it| it.hold)).chain(share(|it| it.width)));
+    }
+    table
 }
 
 fn table(markdown: bool) -> Table {
@@ -191,7 +235,7 @@ fn as_json(judged: &Judged) -> Vec<serde_json::Value> {
         })
     };
     let of_rule = |verdict: &joulebook_lab::score::Verdict| {
-        let range = judged.in_range.iter().find(|(knowledge, _)| *knowledge == verdict.knowledge);
+        let said = verdict.ranges;
         json!({
             "load": judged.load.name,
             "rate_per_second": judged.load.rate,
@@ -203,7 +247,9 @@ fn as_json(judged: &Judged) -> Vec<serde_json::Value> {
             "all_seeds": figures(&verdict.figures),
             "worst_seed": figures(&verdict.worst),
             "residual_uj": verdict.residual_uj,
-            "in_model_range_share": range.map(|(_, share)| share),
+            "with_a_figure_share": said.map(|it| it.told),
+            "in_range_share": said.map(|it| it.hold),
+            "median_range_width_share": said.map(|it| it.width),
         })
     };
     judged.verdicts.iter().map(of_rule).collect()

@@ -1,5 +1,7 @@
 //! What can be seen of the engine, in the order of time, and who looks.
 
+use super::Request;
+
 /// Something that happened at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
@@ -70,4 +72,9 @@ pub trait Sink: Send {
 
     /// Anything else, told when it happens. Those of one instant come in the order of their causes.
     fn event(&mut self, event: &Event);
+
+    /// A request is over: all of it, its truth too. Follows its last event.
+    fn over(&mut self, request: &Request) {
+        let _ = request;
+    }
 }

@@ -3,7 +3,8 @@
 //!
 //! Power is told as soon as it is planned, so that a card which is read at any instant shows what
 //! it should, however late the thread is woken; all else is told at its time or just after.
-//! Refused: nothing; a job that is submitted comes at the instant it is submitted.
+//! Refused: nothing; a job that is submitted comes at the instant it is submitted, and jobs have
+//! their numbers in the order of submission where nobody comes by himself.
 
 use std::{
     sync::mpsc::{self, Receiver, Sender, TryRecvError},
@@ -20,23 +21,34 @@ const PATIENCE_NS: i64 = 1_000_000;
 
 /// An engine that runs.
 pub struct LiveEngine {
-    jobs: Sender<Job>,
+    orders: Sender<Order>,
     thread: JoinHandle<Run>,
+}
+
+/// What is asked of a running engine.
+enum Order {
+    Serve(Job),
+    Cancel(u64),
 }
 
 impl LiveEngine {
     /// Starts an engine whose instant 0 is the clock's; the clock is a system one.
     pub fn start(settings: Settings, clock: Clock, sink: impl Sink + 'static) -> Self {
-        let (jobs, inbox) = mpsc::channel();
+        let (orders, inbox) = mpsc::channel();
         let thread = thread::spawn(move || follow(Engine::new(settings), &clock, &inbox, sink));
-        Self { jobs, thread }
+        Self { orders, thread }
     }
 
     /// Gives a job to the engine now.
     pub fn submit(&self, job: Job) {
         // The thread only ends after this end of the channel is gone, or by a panic that `finish`
         // passes on.
-        let _ = self.jobs.send(job);
+        let _ = self.orders.send(Order::Serve(job));
+    }
+
+    /// The client of a request leaves now; one that is over stays over.
+    pub fn cancel(&self, request: u64) {
+        let _ = self.orders.send(Order::Cancel(request));
     }
 
     /// Waits until all that came is served; what it did.
@@ -44,19 +56,21 @@ impl LiveEngine {
     /// # Panics
     /// When the sink panicked.
     pub fn finish(self) -> Run {
-        drop(self.jobs);
+        drop(self.orders);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
 /// Plans ahead and tells what is due, until the load is over and nobody can submit any more.
-fn follow(mut engine: Engine, clock: &Clock, inbox: &Receiver<Job>, mut sink: impl Sink) -> Run {
+fn follow(mut engine: Engine, clock: &Clock, inbox: &Receiver<Order>, mut sink: impl Sink) -> Run {
     let mut told: Vec<Event> = Vec::new();
+    let mut leaving: Vec<u64> = Vec::new();
     let mut open = true;
     loop {
         loop {
             match inbox.try_recv() {
-                Ok(job) => engine.submit(clock.now_ns(), job),
+                Ok(Order::Serve(job)) => engine.submit(clock.now_ns(), job),
+                Ok(Order::Cancel(request)) => leaving.push(request),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     open = false;
@@ -64,6 +78,8 @@ fn follow(mut engine: Engine, clock: &Clock, inbox: &Receiver<Job>, mut sink: im
                 }
             }
         }
+        // Whoever leaves before the engine has seen him come waits for that.
+        leaving.retain(|request| !engine.cancel(clock.now_ns(), *request));
         let planned = told.len();
         let horizon_ns = clock.now_ns() + AHEAD_NS;
         let near = engine.next_arrival_ns().is_some_and(|t_ns| t_ns <= horizon_ns);
@@ -81,7 +97,14 @@ fn follow(mut engine: Engine, clock: &Clock, inbox: &Receiver<Job>, mut sink: im
         told.retain(|event| !matches!(event.kind, Kind::Power { .. }));
         told.sort_by_key(|event| event.t_ns);
         let now_ns = clock.now_ns();
-        told.extract_if(.., |event| event.t_ns <= now_ns).for_each(|event| sink.event(&event));
+        for event in told.extract_if(.., |event| event.t_ns <= now_ns) {
+            sink.event(&event);
+            if let Kind::Ended { request, .. } = event.kind
+                && let Some(request) = engine.done(request)
+            {
+                sink.over(request);
+            }
+        }
         let idle = engine.in_flight() == 0 && engine.next_arrival_ns().is_none();
         if idle && !open && told.is_empty() {
             return engine.finish();
@@ -106,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        engine::{Arrivals, Status},
+        engine::{Arrivals, Request, Status},
         load::{Live, LiveLoad},
     };
 
@@ -125,6 +148,45 @@ mod tests {
         fn event(&mut self, event: &Event) {
             assert!(self.clock.now_ns() >= event.t_ns, "told before it happened");
             self.events.lock().expect("nobody panicked").push(*event);
+        }
+    }
+
+    #[test]
+    fn a_client_who_leaves_is_let_go_and_his_truth_is_told() {
+        struct Ends(Arc<Mutex<Vec<(u64, Status, f64)>>>);
+        impl Sink for Ends {
+            fn power(&mut self, _: i64, _: usize, _: f64) {}
+            fn event(&mut self, _: &Event) {}
+            fn over(&mut self, request: &Request) {
+                let told = (request.id, request.status, request.truth.joules());
+                self.0.lock().expect("nobody panicked").push(told);
+            }
+        }
+        let ends = Arc::<Mutex<Vec<_>>>::default();
+        let settings = Settings { arrivals: Arrivals::None, ..Settings::default() };
+        let sink = Ends(Arc::clone(&ends));
+        let engine = LiveEngine::start(settings, Clock::monotonic(), sink);
+        let job = |answer_tokens| Job {
+            prompt_tokens: 50,
+            cached_tokens: 0,
+            answer_tokens,
+            patience_ns: None,
+            parent: None,
+        };
+        // The first would take a minute.
+        engine.submit(job(10_000));
+        engine.submit(job(3));
+        engine.cancel(0);
+        // To leave twice is to leave once.
+        engine.cancel(0);
+        let run = engine.finish();
+        let status: Vec<Status> = run.requests.iter().map(|request| request.status).collect();
+        assert_eq!(status, [Status::Cancelled, Status::Finished]);
+        let told = ends.lock().expect("nobody panicked");
+        assert_eq!(told.len(), 2);
+        for request in &run.requests {
+            let whole = (request.id, request.status, request.truth.joules());
+            assert!(told.contains(&whole), "{whole:?} {told:?}");
         }
     }
 

@@ -91,6 +91,12 @@ pub(super) struct Coming {
 }
 
 impl Foreign {
+    /// What it draws between two instants, J.
+    pub fn joules(&self, from_ns: i64, to_ns: i64) -> f64 {
+        let inside_ns = self.end_ns.min(to_ns) - self.start_ns.max(from_ns);
+        inside_ns.max(0) as f64 / 1e9 * self.watts
+    }
+
     /// The process that a simulated card shows for it.
     pub fn resident(&self) -> Resident {
         Resident {

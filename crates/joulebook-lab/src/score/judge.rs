@@ -4,39 +4,11 @@
 //! seeds are judged together, and the seed with the largest is kept beside. Bias is the sum of the
 //! charges over the sum of the truths, less one.
 
-use joulebook_core::ledger::settle;
-
-use super::{
-    Accounts, Books, Knowledge, Lifetime, Load, Register, Rho, Rule, Seen, Snapshot, Split, Steps,
-    Tick, Weigh,
-};
+use super::{Accounts, Card, Charge, Knowledge, Load, Name, Rho, Seen, card::cards};
 use crate::{
     draw::Draw,
     engine::{Engine, Run},
 };
-
-/// A rule by the name that people know it by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Name {
-    /// Ours, calibrated for the engine.
-    Calibrated,
-    /// Ours, with ρ = 8.
-    Eight,
-    /// Ours, calibrated, by the steps inside the tick.
-    Steps,
-    /// Time in the tick.
-    Time,
-    /// Tokens in the tick; by time where nobody emits.
-    Token,
-    /// Heads in the tick.
-    Equal,
-    /// Tokens in the tick; by heads where nobody emits.
-    Output,
-    /// The share of all tokens that came in a request's time.
-    Lifetime,
-    /// All that was drawn in a request's time.
-    Snapshot,
-}
 
 /// How far a rule lies from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +30,17 @@ pub struct Sample {
     pub truth: f64,
 }
 
+/// What receipts say beside a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranges {
+    /// The share of requests that have a figure.
+    pub told: f64,
+    /// The share whose truth lies in the range that their receipt gives.
+    pub hold: f64,
+    /// The median width of that range, as a share of the truth.
+    pub width: f64,
+}
+
 /// What came out for a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
@@ -71,6 +54,8 @@ pub struct Verdict {
     pub worst: Figures,
     /// What is booked less what the register counted, µJ; none for rules that keep no books.
     pub residual_uj: Option<i128>,
+    /// What receipts say beside; none for rules that give none.
+    pub ranges: Option<Ranges>,
     /// All charges.
     pub samples: Vec<Sample>,
 }
@@ -84,9 +69,6 @@ pub struct Judged {
     pub requests: usize,
     /// How many were in flight on average.
     pub in_flight: f64,
-    /// Of each kind of observer: the share of requests whose truth lies within what time, token and
-    /// calibrated weights say; only if all three were asked for.
-    pub in_range: Vec<(Knowledge, f64)>,
     /// For each observer and rule.
     pub verdicts: Vec<Verdict>,
 }
@@ -95,68 +77,6 @@ impl Judged {
     /// What came out for a rule that was told that.
     pub fn verdict(&self, rule: Name, knowledge: Knowledge) -> Option<&Verdict> {
         self.verdicts.iter().find(|it| it.rule == rule && it.knowledge == knowledge)
-    }
-}
-
-impl Name {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Calibrated,
-        Self::Eight,
-        Self::Steps,
-        Self::Time,
-        Self::Token,
-        Self::Equal,
-        Self::Output,
-        Self::Lifetime,
-        Self::Snapshot,
-    ];
-
-    /// In words.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Calibrated => "weighted, calibrated",
-            Self::Eight => "weighted, ρ = 8",
-            Self::Steps => "steps, calibrated",
-            Self::Time => "time",
-            Self::Token => "token",
-            Self::Equal => "equal split",
-            Self::Output => "output-token split",
-            Self::Lifetime => "lifetime token share",
-            Self::Snapshot => "snapshot",
-        }
-    }
-
-    /// As an argument.
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Calibrated => "calibrated",
-            Self::Eight => "rho8",
-            Self::Steps => "steps",
-            Self::Time => "time",
-            Self::Token => "token",
-            Self::Equal => "equal",
-            Self::Output => "output-token",
-            Self::Lifetime => "lifetime",
-            Self::Snapshot => "snapshot",
-        }
-    }
-
-    /// The rule, for a card with that floor and that weight.
-    pub fn rule(self, floor_w: f64, rho: Rho) -> Box<dyn Rule> {
-        let split = |weigh| Box::new(Split { weigh, floor_w, edge_joules: 0.0 });
-        let books = |split, rho| Box::new(Books { split, rho, floor_w });
-        match self {
-            Self::Calibrated => books(settle::Split::Weighted, rho),
-            Self::Eight => books(settle::Split::Weighted, Rho::Constant(8.0)),
-            Self::Steps => Box::new(Steps { rho, floor_w }),
-            Self::Time => books(settle::Split::Time, rho),
-            Self::Token => books(settle::Split::Token, rho),
-            Self::Equal => split(Weigh::Equal),
-            Self::Output => split(Weigh::Output),
-            Self::Lifetime => Box::new(Lifetime { floor_w }),
-            Self::Snapshot => Box::new(Snapshot { floor_w }),
-        }
     }
 }
 
@@ -191,84 +111,90 @@ pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 struct Charges {
     rule: Name,
     knowledge: Knowledge,
+    /// Requests without a figure are left out.
     seeds: Vec<Vec<Sample>>,
+    /// What the receipts of all seeds say, beside the truth.
+    said: Vec<(Charge, f64)>,
     residual_uj: Option<i128>,
 }
 
 /// Lets every rule settle a load, once for each seed. A request that truly cost nothing, having
 /// left before its prompt was begun, has no error and is left out.
 pub fn judge(load: &Load, seeds: &[u64], rules: &[Name], rho: Rho) -> Judged {
-    let runs: Vec<(Run, Vec<Tick>)> = seeds
+    let runs: Vec<(Run, Vec<Card>)> = seeds
         .iter()
         .map(|seed| {
             let run = Engine::run(load.settings(*seed));
             let mut draw = Draw::new(*seed);
             draw.turn(u64::from_le_bytes(*b"register"));
-            let curve = run.curves.first().cloned().unwrap_or_default();
-            let ticks = Register::default().ticks(&curve, run.end_ns, &mut draw);
-            (run, ticks.into_iter().map(|(tick, _)| tick).collect())
+            let cards = cards(load, &run, &mut draw);
+            (run, cards)
         })
         .collect();
-    let range = [Name::Time, Name::Token, Name::Calibrated];
     let mut verdicts = Vec::new();
-    let mut in_range = Vec::new();
     for knowledge in [Knowledge::Admission, Knowledge::Arrival] {
-        let all: Vec<Charges> = Name::ALL
-            .into_iter()
-            .filter(|rule| rules.contains(rule))
-            .map(|rule| settle(&runs, rule, knowledge, load, rho))
-            .collect();
-        let edges: Vec<&Charges> = all.iter().filter(|it| range.contains(&it.rule)).collect();
-        if edges.len() == range.len() {
-            in_range.push((knowledge, share_in_range(&edges)));
-        }
-        verdicts.extend(all.into_iter().filter_map(Charges::verdict));
+        let wanted = Name::ALL.into_iter().filter(|rule| rules.contains(rule));
+        let all = wanted.map(|rule| settle(&runs, rule, knowledge, load, rho));
+        verdicts.extend(all.filter_map(Charges::verdict));
     }
     let requests = runs.iter().map(|(run, _)| run.judged().count()).sum();
     let in_flight =
         runs.iter().map(|(run, _)| run.mean_in_flight()).sum::<f64>() / runs.len().max(1) as f64;
-    Judged { load: *load, requests, in_flight, in_range, verdicts }
+    Judged { load: *load, requests, in_flight, verdicts }
 }
 
 fn settle(
-    runs: &[(Run, Vec<Tick>)],
+    runs: &[(Run, Vec<Card>)],
     rule: Name,
     knowledge: Knowledge,
     load: &Load,
     rho: Rho,
 ) -> Charges {
     let floor_w = load.settings(0).hardware.idle_w;
-    let mut charges = Charges { rule, knowledge, seeds: Vec::new(), residual_uj: None };
-    for (run, ticks) in runs {
+    let (seeds, said) = (Vec::new(), Vec::new());
+    let mut charges = Charges { rule, knowledge, seeds, said, residual_uj: None };
+    for (run, cards) in runs {
         let seen: Vec<Seen> =
             run.requests.iter().filter_map(|it| Seen::of(it, knowledge)).collect();
-        let accounts: Accounts = rule.rule(floor_w, rho).settle(ticks, &seen);
+        let accounts: Accounts = rule.rule(floor_w, rho).settle_all(cards, &seen);
         if let Some(residual_uj) = accounts.residual_uj {
             charges.residual_uj = Some(charges.residual_uj.unwrap_or(0) + residual_uj.abs());
         }
-        let judged = run.requests.iter().zip(&accounts.requests).filter(|(request, _)| {
-            request.ended_ns.is_some_and(|ended_ns| ended_ns <= run.stopped_ns)
-        });
-        let samples =
-            judged.map(|(it, charged)| Sample { charged: *charged, truth: it.truth.joules() });
-        charges.seeds.push(samples.filter(|sample| sample.truth > 0.0).collect());
+        let mut samples = Vec::new();
+        for (at, request) in run.requests.iter().enumerate() {
+            let truth = request.truth.joules();
+            let in_time = request.ended_ns.is_some_and(|ended_ns| ended_ns <= run.stopped_ns);
+            let Some(charged) = accounts.requests.get(at).filter(|_| in_time && truth > 0.0) else {
+                continue;
+            };
+            let said = accounts.charges.get(at);
+            charges.said.extend(said.map(|said| (*said, truth)));
+            if said.is_none_or(|said| said.joules.is_some()) {
+                samples.push(Sample { charged: *charged, truth });
+            }
+        }
+        charges.seeds.push(samples);
     }
     charges
 }
 
-/// The share of requests whose truth lies between the least and the most that rules say.
-fn share_in_range(rules: &[&Charges]) -> f64 {
-    let columns: Vec<Vec<Sample>> = rules.iter().map(|it| it.seeds.concat()).collect();
-    let Some((first, others)) = columns.split_first() else { return 0.0 };
-    let within = first.iter().enumerate().filter(|(at, sample)| {
-        let says = others.iter().filter_map(|column| column.get(*at)).map(|it| it.charged);
-        let (low, high) = says.fold((sample.charged, sample.charged), |(low, high), says| {
-            (f64::min(low, says), f64::max(high, says))
-        });
+impl Ranges {
+    fn of(said: &[(Charge, f64)]) -> Option<Self> {
+        let share = |count: usize| count as f64 / said.len().max(1) as f64;
+        let told = said.iter().filter(|(charge, _)| charge.joules.is_some()).count();
         // A request that was alone costs the same by all rules: down to the register's quantum.
-        (low - 0.002..=high + 0.002).contains(&sample.truth)
-    });
-    within.count() as f64 / first.len().max(1) as f64
+        let holds = |(charge, truth): &&(Charge, f64)| {
+            let range = charge.range.map(|(low, high)| low - 0.002..=high + 0.002);
+            range.is_some_and(|range| range.contains(truth))
+        };
+        let hold = said.iter().filter(holds).count();
+        let width =
+            |(charge, truth): &(Charge, f64)| charge.range.map(|(low, high)| (high - low) / truth);
+        let mut widths: Vec<f64> = said.iter().filter_map(width).collect();
+        widths.sort_by(f64::total_cmp);
+        let width = quantile(&widths, 0.5)?;
+        Some(Self { told: share(told), hold: share(hold), width })
+    }
 }
 
 impl Charges {
@@ -281,6 +207,7 @@ impl Charges {
             figures: Figures::of(&samples)?,
             worst: each.into_iter().reduce(Figures::worse)?,
             residual_uj: self.residual_uj,
+            ranges: Ranges::of(&self.said),
             samples,
         })
     }

@@ -33,7 +33,10 @@ fn counter_and_gauges_are_read_at_the_clocks_time() {
     clock.set_ns(2 * SECOND);
     let reading = card.read().expect("a reading");
     assert_eq!(reading.value, Value::Counter(470_000));
-    assert_eq!(reading.throttle, Some(Throttle { power_capped: true, power_braked: true }));
+    assert_eq!(
+        reading.throttle,
+        Some(Throttle { power_capped: Some(true), power_braked: Some(true) })
+    );
     clock.set_ns(SECOND + SECOND / 2);
     let watts = |card: &mut SimulatedCard| card.read().expect("a reading").value;
     assert_eq!(watts(&mut average), Value::Power(Power::from_milliwatts(235_000)));
@@ -65,4 +68,22 @@ fn a_live_card_publishes_what_really_was_set() {
     assert_eq!(card.read().expect("a reading").value, Value::Counter(70_000 + 100_000 + 52_500));
     let truth = card.model().load().energy(SECOND, 2 * SECOND);
     assert!((truth - 152.5).abs() < 1e-9, "{truth}");
+}
+
+#[test]
+fn who_was_at_work_is_told_over_the_time_since_the_last_call() {
+    let clock = Clock::simulated();
+    let text = "card 0\nproc 0 inf 1 512 sm=40 a\nproc 3 inf 2 512 sm=60 b\nproc 0 4 3 512 sm=90 c\n\
+                proc 0 inf 4 512 d\nfault 8 9 util noperm";
+    let mut card = cards(text, &clock).remove(0);
+    let mut told = |second: i64| {
+        clock.set_ns(second * SECOND);
+        let work = card.at_work()?;
+        Ok(work.iter().map(|one| (one.pid, one.percent)).collect::<Vec<_>>())
+    };
+    assert_eq!(told(2), Ok(vec![(1, 40), (3, 90)]), "the last second, before anybody asked");
+    // The second process was there for half of the time since; the third is gone, and not told of.
+    assert_eq!(told(4), Ok(vec![(1, 40), (2, 30)]));
+    assert_eq!(told(8), Err(Fault::Permission));
+    assert_eq!(told(9), Ok(vec![(1, 40), (2, 60)]));
 }

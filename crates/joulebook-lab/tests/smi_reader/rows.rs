@@ -32,7 +32,10 @@ fn one_child_serves_all_cards_and_binds_rows_to_them() {
     assert_eq!(device.register, Kind::Gauge { averaging_ns: None });
     assert_eq!(second.field(), Some("power.draw.instant"));
     let reading = first.read().unwrap();
-    assert_eq!(reading.throttle, Some(Throttle { power_capped: true, power_braked: false }));
+    assert_eq!(
+        reading.throttle,
+        Some(Throttle { power_capped: Some(true), power_braked: Some(false) })
+    );
     let mean = reading.mean.unwrap();
     assert_eq!((mean.power.watts(), mean.over_ns), (70.0, SECOND));
     // Each read is another row, taken after the last.
@@ -55,7 +58,7 @@ fn smi_line_shape_11_an_old_driver_is_asked_for_what_it_knows() {
     let (_feed, mut cards) = bench.cards();
     let card = &mut cards[0];
     let reading = card.read();
-    assert_eq!(reading.unwrap().throttle.map(|throttle| throttle.power_braked), Some(true));
+    assert_eq!(reading.unwrap().throttle.and_then(|throttle| throttle.power_braked), Some(true));
     assert_eq!(watts(card.read()), Ok(99.0));
     assert_eq!(card.field(), Some("power.draw"));
     // Known by its name to average over a second.

@@ -3,19 +3,22 @@
 //! Tokens are kept in a series like a card's, so that a stretch is two look-ups in each. Absent,
 //! never 0 or infinite, when either side is zero or not known.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use joulebook_core::{
+    Power,
     ring::Point,
     series::{Series, SeriesWriter, series},
 };
 use serde::Serialize;
 
-use crate::{
-    card::Card,
-    meter::{Inner, Meter},
-};
+use crate::{card::Card, meter::Meter};
 
+/// Stands for an idle floor that is not known.
+const NO_FLOOR: u64 = u64::MAX;
 /// The tokens are written at least this often.
 const EVERY_NS: u64 = 1_000_000_000;
 
@@ -28,7 +31,7 @@ pub struct Rate {
     pub tokens: u64,
     /// What the cards drew, J.
     pub gross_joules: f64,
-    /// The part above their floor, where that is known, J.
+    /// The part above their present floor, where that is known, J.
     pub joules: Option<f64>,
 }
 
@@ -52,7 +55,8 @@ fn ratio(joules: f64, tokens: u64) -> Option<f64> {
 #[derive(Debug)]
 pub(super) struct Live {
     cards: Vec<(Arc<Card>, Option<Point>)>,
-    meter: Arc<Inner>,
+    /// What they draw at rest now, together, µW.
+    idle_uw: Arc<AtomicU64>,
     tokens: Arc<Series>,
     start_ns: u64,
 }
@@ -61,6 +65,9 @@ pub(super) struct Live {
 pub(super) struct Tokens {
     writer: SeriesWriter,
     total: u64,
+    idle_uw: Arc<AtomicU64>,
+    /// The floor of all cards together was declared, and nothing learnt of each changes it.
+    declared: bool,
 }
 
 impl Live {
@@ -69,8 +76,11 @@ impl Live {
         writer.push(Point { at_ns: start_ns, ..Point::default() });
         let with_anchor = |card: &Arc<Card>| (Arc::clone(card), card.series().newest());
         let cards = meter.cards().iter().map(with_anchor).collect();
-        let live = Self { cards, meter: Arc::clone(&meter.inner), tokens, start_ns };
-        (live, Tokens { writer, total: 0 })
+        let idle_uw = meter.idle_watts().and_then(Power::from_watts);
+        let idle_uw = Arc::new(AtomicU64::new(idle_uw.map_or(NO_FLOOR, Power::microwatts)));
+        let live = Self { cards, idle_uw: Arc::clone(&idle_uw), tokens, start_ns };
+        let declared = meter.inner.is_declared();
+        (live, Tokens { writer, total: 0, idle_uw, declared })
     }
 
     /// The newest instant that all cards have shown, ns.
@@ -111,7 +121,8 @@ impl Live {
         let seconds = (to_ns - from_ns) as f64 / 1e9;
         let count = |at_ns: u64| energy_uj(&self.tokens, at_ns.max(self.start_ns));
         let tokens = (count(to_ns)? - count(from_ns)?).max(0.0).round() as u64;
-        let joules = self.meter.idle_w().map(|idle_w| gross_joules - idle_w * seconds);
+        let idle_uw = self.idle_uw.load(Ordering::Relaxed);
+        let joules = (idle_uw != NO_FLOOR).then(|| gross_joules - idle_uw as f64 / 1e6 * seconds);
         Some(Rate { seconds, tokens, gross_joules, joules })
     }
 }
@@ -123,6 +134,13 @@ fn energy_uj(series: &Series, at_ns: u64) -> Option<f64> {
 }
 
 impl Tokens {
+    /// What the cards draw at rest now, together.
+    pub fn rest_at(&self, idle_uw: Option<u64>) {
+        if !self.declared {
+            self.idle_uw.store(idle_uw.unwrap_or(NO_FLOOR), Ordering::Relaxed);
+        }
+    }
+
     /// More tokens, seen at an instant.
     pub fn add(&mut self, at_ns: u64, more: u64) {
         self.total = self.total.saturating_add(more);

@@ -18,13 +18,14 @@ use std::{
 
 use joulebook_core::{
     Fault,
-    keeper::{Keeper, Payer, Phases},
+    keeper::{Keeper, Payer, Phases, Publish},
     receipt::{Receipt, Status},
 };
 
 use super::{
     Rhos, Settings, TrialBalance,
     cell::{Cell, Ending, Message, Request},
+    claim::Claim,
     feed::Feed,
     journal::Sink,
     live::Tokens,
@@ -53,9 +54,13 @@ pub(super) struct Owner {
     seen: Vec<Seen>,
     /// Those whose receipt is not final.
     cells: HashMap<u64, Arc<Cell>>,
+    /// Ticks on their way into a book.
+    due: Vec<Publish>,
     sampled_ns: u64,
     flushed_ns: u64,
     stopped: bool,
+    /// Given back last, when the journal is at rest.
+    _claim: Claim,
 }
 
 struct Seen {
@@ -71,19 +76,25 @@ impl Owner {
         settings: Settings,
         receiver: Receiver<Message>,
         tokens: Tokens,
+        claim: Claim,
     ) -> Self {
         let feeds = Feed::of(meter, settings.lenient);
         let facts: Vec<_> = feeds.iter().map(Feed::facts).collect();
         let cards = facts.iter().map(|facts| Arc::clone(&facts.name)).collect();
         let mut keeping = settings.keeping;
         keeping.journal = settings.journal.is_some();
+        let mut keeper = Keeper::new(keeping, facts);
+        let (sink, numbers) = Sink::begin(settings.journal, cards);
+        for (card, number) in numbers.into_iter().enumerate() {
+            keeper.begin_at(card, number);
+        }
         Self {
             receiver,
-            keeper: Keeper::new(keeping, facts),
+            keeper,
             names: feeds.iter().map(Feed::names).collect(),
             feeds,
             rho: settings.rho,
-            sink: Sink::new(settings.journal, cards),
+            sink,
             tokens,
             sample_every: settings.sample_every,
             clock: settings.clock,
@@ -92,9 +103,11 @@ impl Owner {
             refused: Arc::default(),
             seen: Vec::new(),
             cells: HashMap::new(),
+            due: Vec::new(),
             sampled_ns: (settings.clock)(),
             flushed_ns: 0,
             stopped: false,
+            _claim: claim,
         }
     }
 
@@ -137,13 +150,9 @@ impl Owner {
                     let _ = reply.try_send(self.receipt(id, now));
                 }
                 Ok(Message::Trial(reply)) => {
-                    self.do_what_is_due((self.clock)());
-                    let _ = reply.try_send(TrialBalance {
-                        refused_tickets: self.refused.load(Ordering::Relaxed),
-                        journal_written: self.sink.written,
-                        journal_failed: self.sink.failed,
-                        ..TrialBalance::of(&self.keeper)
-                    });
+                    let now = (self.clock)();
+                    self.do_what_is_due(now);
+                    let _ = reply.try_send(self.trial(now));
                 }
                 Ok(Message::Stop) | Err(TryRecvError::Disconnected) => {
                     self.stopped = true;
@@ -207,8 +216,14 @@ impl Owner {
 
     fn do_what_is_due(&mut self, now: u64) {
         for (card, feed) in self.feeds.iter_mut().enumerate() {
-            feed.take(|publish| self.keeper.publish(card, publish));
+            let mut due = std::mem::take(&mut self.due);
+            feed.take(now, || self.keeper.present(card), &mut due);
+            for publish in due.drain(..) {
+                self.keeper.publish(card, publish);
+            }
+            self.due = due;
         }
+        self.tokens.rest_at(self.feeds.iter().map(Feed::rest_uw).sum());
         self.keeper.advance(now);
         for receipt in self.keeper.finished() {
             let Some(cell) = self.cells.remove(&receipt.id) else { continue };
@@ -225,6 +240,19 @@ impl Owner {
             self.flushed_ns = now;
             self.sink.flush();
         }
+    }
+
+    fn trial(&self, now: u64) -> TrialBalance {
+        let mut trial = TrialBalance {
+            refused_tickets: self.refused.load(Ordering::Relaxed),
+            journal_written: self.sink.written,
+            journal_failed: self.sink.failed,
+            ..TrialBalance::of(&self.keeper)
+        };
+        for (card, feed) in trial.cards.iter_mut().zip(&self.feeds) {
+            card.idle_floor = feed.idle_floor(now);
+        }
+        trial
     }
 
     fn receipt(&self, id: u64, now: u64) -> Option<Receipt> {

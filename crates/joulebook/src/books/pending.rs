@@ -14,7 +14,7 @@ use super::{Shared, cell::Cell};
 use crate::{clock::now_ns, deadline};
 
 /// A receipt that may get sharper.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "a receipt is asked for with now(), settle() or .await"]
 pub struct PendingReceipt {
     of: Option<(Arc<Shared>, Arc<Cell>)>,

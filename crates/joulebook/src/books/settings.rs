@@ -1,13 +1,13 @@
 //! How books are kept, and what a ticket says of its request.
 
-use std::{fmt, io, io::Write, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use joulebook_core::{
     keeper::{self, Opening, Phases},
     receipt,
 };
 
-use super::{Rhos, cell::Request};
+use super::{Journal, Rhos, cell::Request};
 use crate::clock::now_ns;
 
 /// Whether books are kept at all.
@@ -32,7 +32,7 @@ pub struct Settings {
     /// leaving them without a figure.
     pub lenient: bool,
     /// Where every transaction is written, one a line.
-    pub journal: Option<Box<dyn Write + Send>>,
+    pub journal: Option<Journal>,
     /// How often tickets are looked at.
     pub sample_every: Duration,
     /// The clock; the recorders' own but for tests.
@@ -72,6 +72,19 @@ pub enum BooksError {
     /// The system gives no more threads.
     #[error("no thread to keep the books: {0}")]
     NoThread(io::Error),
+    /// One of the cards has books already.
+    #[error(
+        "card {index} ({name}, {uuid}) has books in this process already, and one card has one book: \
+         clone those, or close them first"
+    )]
+    Kept {
+        /// The driver's index.
+        index: u32,
+        /// The card's name.
+        name: String,
+        /// Its UUID.
+        uuid: String,
+    },
 }
 
 /// What is said of a request when it comes.

@@ -1,6 +1,7 @@
 //! The trial balance: all accounts of all cards, against what the registers counted.
 
 use joulebook_core::{
+    Flags,
     keeper::{Counts, Keeper, Standing},
     ledger::Account,
 };
@@ -53,6 +54,62 @@ pub struct CardTrial {
     pub imbalance_uj: i128,
     /// Idle energy that the floor asked for and the card did not draw, given up.
     pub floor_dropped_joules: f64,
+    /// What it is taken to draw at rest now; none where that is not known.
+    pub idle_floor: Option<IdleFloor>,
+}
+
+/// What a card is taken to draw at rest in its present state, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct IdleFloor {
+    /// The floor.
+    pub watts: f64,
+    /// How far it may be off.
+    pub spread_watts: f64,
+    /// Who says so.
+    pub from: FloorFrom,
+    /// One of our processes holds a model in the card's memory.
+    pub model_loaded: bool,
+    /// The driver's power state (P0 is 0), where it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_state: Option<u8>,
+    /// Quiet ticks that it was learnt from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<usize>,
+    /// How long ago the card was seen so, s; none of one that was declared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<f64>,
+    /// What it draws without a model, where that has been seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub off_watts: Option<f64>,
+    /// `baseline_stale`: nothing recent speaks for it; `baseline_suspect`: seen in another power
+    /// state.
+    #[serde(skip_serializing_if = "no_flags")]
+    pub flags: Flags,
+}
+
+/// Where a floor comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FloorFrom {
+    /// The node says so.
+    Declared,
+    /// The median of the card's quiet ticks, seen by these books.
+    Learnt,
+    /// Measured on request before.
+    Stored,
+    /// The agent of the card's own host says so.
+    Told,
+}
+
+impl IdleFloor {
+    /// Nothing recent speaks for it.
+    pub const fn is_stale(&self) -> bool {
+        self.flags.contains(Flags::BASELINE_STALE)
+    }
+}
+
+const fn no_flags(flags: &Flags) -> bool {
+    flags.is_empty()
 }
 
 impl TrialBalance {
@@ -73,8 +130,8 @@ impl CardTrial {
         let ledger = standing.ledger;
         let joules = |uj: i128| uj as f64 / 1e6;
         let of = |account| joules(ledger.balance(account));
-        let (balances, _) = ledger.balances();
-        let foreign = balances.filter(|(account, _)| matches!(account, Account::Foreign(_)));
+        let foreign =
+            ledger.balances().filter(|(account, _)| matches!(account, Account::Foreign(_)));
         Self {
             card: standing.facts.name.to_string(),
             counted_joules: joules(ledger.counted_uj()),
@@ -88,6 +145,7 @@ impl CardTrial {
             suspense_joules: of(Account::Suspense),
             imbalance_uj: ledger.imbalance_uj(),
             floor_dropped_joules: standing.carry.dropped_uj as f64 / 1e6,
+            idle_floor: None,
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The cards being read in this process, by UUID.
-static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
+pub(crate) static READ: Mutex<BTreeMap<String, Weak<Card>>> = Mutex::new(BTreeMap::new());
 
 /// One card, read to be passed on: as a meter would read it, with no day behind it. Where a meter of
 /// this process reads it already, that one's recorder serves.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use joulebook_core::{
-    Energy, Fault,
+    Energy, Fault, Power,
     register::{Kind, Modulus, Scale},
 };
 use nvml_wrapper::Device as Card;
@@ -12,12 +12,12 @@ use super::{
     cards::{CardInfo, GPU},
     driver::Driver,
     fault::{fault, named},
-    raw,
+    gauge, raw,
     session::Session,
-    slow::Slow,
+    slow::{self, Slow},
     support::{Call, Support},
 };
-use crate::reader::{Backend, Device, Reader, Reading, Value};
+use crate::reader::{Backend, Device, Reader, Reading, Scope, Value};
 
 /// Field 83: the same counter by its field id.
 const TOTAL_ENERGY: u32 = 83;
@@ -64,6 +64,16 @@ impl Reader for NvmlCounter {
             limit: self.slow.limit(),
             ..self.card.device()
         }
+    }
+
+    fn power(&mut self) -> Result<Power, Fault> {
+        let module = self.card.counter_scope == Scope::Module;
+        let averages = self.card.averaging_ns.is_some();
+        self.session.call(|card, support| gauge::beside(card, support, module, averages))
+    }
+
+    fn power_state(&mut self) -> Option<u8> {
+        slow::power_state(&mut self.session)
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {

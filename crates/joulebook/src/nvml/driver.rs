@@ -39,6 +39,10 @@ pub struct Driver {
     answered_ms: AtomicU64,
 }
 
+/// The drivers of this process, by the names they are loaded by.
+pub(crate) static DRIVERS: Mutex<BTreeMap<Vec<OsString>, Arc<Driver>>> =
+    Mutex::new(BTreeMap::new());
+
 #[derive(Debug, Default)]
 struct State {
     library: Option<Arc<Library>>,
@@ -73,7 +77,6 @@ impl Driver {
     }
 
     fn of(candidates: Vec<OsString>) -> Arc<Self> {
-        static DRIVERS: Mutex<BTreeMap<Vec<OsString>, Arc<Driver>>> = Mutex::new(BTreeMap::new());
         let mut drivers = DRIVERS.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(drivers.entry(candidates).or_insert_with_key(|candidates| {
             Arc::new(Self {

@@ -17,7 +17,7 @@ use super::{
     fault::{fault, named},
     raw,
     session::Session,
-    slow::Slow,
+    slow::{self, Slow},
     support::{Call, Support},
 };
 use crate::reader::{Backend, Device, Mean, Reader, Reading, Scope, Value};
@@ -97,6 +97,10 @@ impl Reader for NvmlGauge {
         }
     }
 
+    fn power_state(&mut self) -> Option<u8> {
+        slow::power_state(&mut self.session)
+    }
+
     fn read(&mut self) -> Result<Reading, Fault> {
         let Self { session, slow, source, wanted, module, card: info } = self;
         session.call(|card, support| {
@@ -149,6 +153,28 @@ fn power(
         *source = Source::Usage;
     }
     answer.map(u64::from)
+}
+
+/// Power at an instant, for a reader of something else; by the plain call where that is no mean over
+/// longer than its updates and there is no field.
+pub(super) fn beside(
+    card: &Card<'_>,
+    support: &Support,
+    module: bool,
+    averages: bool,
+) -> Result<Power, Fault> {
+    let milliwatts =
+        match field(card, support, PowerField::Instant, if module { MODULE } else { GPU }) {
+            Err(Fault::NotSupported | Fault::Absent | Fault::NvmlSymbolMissing) => {
+                if module || averages {
+                    return Err(Fault::NotSupported);
+                }
+                let usage = || card.power_usage().map_err(|error| fault(&error));
+                support.ask(Call::PowerUsage, usage).map(u64::from)
+            }
+            answer => answer,
+        };
+    watts(milliwatts?)
 }
 
 /// The gauge by its field, in milliwatts.

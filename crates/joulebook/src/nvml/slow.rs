@@ -1,17 +1,18 @@
-//! What is read beside the register, and seldom: what holds the clocks down, about once a second,
-//! and the power limit, once a minute.
+//! What is read beside the register, and seldom: what holds the clocks down and the power state, about
+//! once a second, and the power limit, once a minute.
 //!
 //! A failure here costs no reading: what cannot be asked is absent until it can.
 
 use std::time::{Duration, Instant};
 
 use joulebook_core::{Fault, Power};
-use nvml_wrapper::Device;
+use nvml_wrapper::{Device, enum_wrappers::device::PerformanceState};
 
 use super::{
     cards,
     fault::fault,
     raw,
+    session::Session,
     support::{Call, Support},
 };
 use crate::reader::Throttle;
@@ -55,6 +56,17 @@ impl Slow {
     }
 }
 
+/// The power state, where the card has one.
+pub(super) fn power_state(session: &mut Session) -> Option<u8> {
+    let state = session.call(|card, support| {
+        support.ask(Call::PowerState, || card.performance_state().map_err(|error| fault(&error)))
+    });
+    match state {
+        Ok(PerformanceState::Unknown) | Err(_) => None,
+        Ok(state) => u8::try_from(state.as_c()).ok(),
+    }
+}
+
 fn reasons(device: &Device<'_>, support: &Support) -> Result<u64, Fault> {
     let new = support.ask(Call::EventReasons, || {
         raw::clocks_event_reasons(device).map_err(|error| fault(&error))
@@ -70,8 +82,8 @@ fn reasons(device: &Device<'_>, support: &Support) -> Result<u64, Fault> {
 
 const fn throttle(reasons: u64) -> Throttle {
     Throttle {
-        power_capped: reasons & SOFTWARE_POWER_CAP != 0,
-        power_braked: reasons & HARDWARE_POWER_BRAKE != 0,
+        power_capped: Some(reasons & SOFTWARE_POWER_CAP != 0),
+        power_braked: Some(reasons & HARDWARE_POWER_BRAKE != 0),
     }
 }
 
@@ -81,9 +93,11 @@ mod tests {
 
     #[test]
     fn only_power_reasons_are_told() {
-        assert_eq!(throttle(0x4), Throttle { power_capped: true, power_braked: false });
-        assert_eq!(throttle(0x80), Throttle { power_capped: false, power_braked: true });
+        let told =
+            |capped, braked| Throttle { power_capped: Some(capped), power_braked: Some(braked) };
+        assert_eq!(throttle(0x4), told(true, false));
+        assert_eq!(throttle(0x80), told(false, true));
         // Idle, application clocks, thermal and plain hardware slowdown.
-        assert_eq!(throttle(0x1 | 0x2 | 0x8 | 0x20 | 0x40), Throttle::default());
+        assert_eq!(throttle(0x1 | 0x2 | 0x8 | 0x20 | 0x40), told(false, false));
     }
 }

@@ -23,6 +23,8 @@ pub(super) enum Call {
     Utilization,
     Memory,
     OldMemory,
+    ProcessUtilization,
+    PowerState,
 }
 
 /// The calls that one card does not support, as far as they have been asked.

@@ -1,14 +1,19 @@
 //! Who is on a card, by the driver's list.
 //!
 //! Refuses to vouch for an empty card that it cannot see: a list that does not explain the memory
-//! or the work on the card is an error, not "nobody".
+//! or the work on the card is an error, not "nobody". Who was at work is asked with the stamp of the
+//! newest sample seen before, so each answer is about the time since; the driver lists those that did
+//! some work, and says "not found" where nobody did. Stamps are only handed back, never read: some
+//! drivers count from 1970, some from the start of the machine.
 
-use std::{fs, sync::Arc};
+use std::{cmp::Reverse, fs, sync::Arc};
 
 use joulebook_core::Fault;
 use nvml_wrapper::{
-    Device as Card, enums::device::UsedGpuMemory, error::NvmlError,
-    struct_wrappers::device::ProcessInfo,
+    Device as Card,
+    enums::device::UsedGpuMemory,
+    error::NvmlError,
+    struct_wrappers::device::{ProcessInfo, ProcessUtilizationSample},
 };
 
 use super::{
@@ -20,7 +25,7 @@ use super::{
     state,
     support::{Call, Support},
 };
-use crate::reader::{Process, Tenants, Usage};
+use crate::reader::{AtWork, Process, Tenants, Usage};
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -58,6 +63,8 @@ pub struct NvmlTenants {
     session: Session,
     namespace: PidNamespace,
     hidden: bool,
+    /// The stamp of the newest sample of who was at work.
+    sampled: u64,
 }
 
 impl NvmlTenants {
@@ -67,6 +74,7 @@ impl NvmlTenants {
             session: Session::new(driver, &card.uuid),
             namespace: PidNamespace::of_this_process(),
             hidden: false,
+            sampled: 0,
         }
     }
 
@@ -79,11 +87,18 @@ impl NvmlTenants {
 
 impl Tenants for NvmlTenants {
     fn resident(&mut self) -> Result<Vec<Process>, Fault> {
-        let Self { session, namespace, hidden } = self;
+        let Self { session, namespace, hidden, .. } = self;
         *hidden = false;
         let listed = session.call(|card, support| listed(card, support, *namespace))?;
         *hidden = listed.is_none();
         listed.ok_or(Fault::Permission)
+    }
+
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        let Self { session, sampled, .. } = self;
+        session.call(|card, support| {
+            support.ask(Call::ProcessUtilization, || believed(samples(card, *sampled)?, sampled))
+        })
     }
 
     fn hidden_by(&self) -> Option<&'static str> {
@@ -110,6 +125,38 @@ impl Tenants for NvmlTenants {
         });
         asked.unwrap_or_default()
     }
+}
+
+/// Who was at work since a sample was taken.
+fn samples(card: &Card<'_>, since: u64) -> Result<Vec<ProcessUtilizationSample>, Fault> {
+    // The list may grow between asking its length and asking for it.
+    for _ in 0..3 {
+        match card.process_utilization_stats(since) {
+            Ok(samples) => return Ok(samples),
+            Err(NvmlError::NotFound) => return Ok(Vec::new()),
+            Err(NvmlError::InsufficientSize(_)) => {}
+            Err(error) => return Err(fault(&error)),
+        }
+    }
+    Err(Fault::Unknown)
+}
+
+/// The samples that were written. Some drivers say that there are a hundred and write two, some
+/// write numbers that are no share of anything; those make the whole answer worthless.
+fn believed(
+    mut samples: Vec<ProcessUtilizationSample>,
+    sampled: &mut u64,
+) -> Result<Vec<AtWork>, Fault> {
+    samples.retain(|sample| sample.pid != 0 && sample.timestamp > *sampled);
+    if samples.iter().any(|sample| sample.sm_util > 100) {
+        return Err(Fault::Implausible);
+    }
+    // The latest of each process.
+    samples.sort_by_key(|sample| (sample.pid, Reverse(sample.timestamp)));
+    samples.dedup_by_key(|sample| sample.pid);
+    *sampled = samples.iter().map(|sample| sample.timestamp).fold(*sampled, u64::max);
+    let work = samples.iter().map(|sample| AtWork { pid: sample.pid, percent: sample.sm_util });
+    Ok(work.filter(|work| work.percent > 0).collect())
 }
 
 /// The processes that compute on the card; `None` where the list does not explain what is seen of
@@ -254,6 +301,29 @@ mod tests {
 
     fn process(used_mib: Option<u64>) -> Process {
         Process { pid: 1, used_mib, name: "x".into() }
+    }
+
+    fn sample(pid: u32, timestamp: u64, sm_util: u32) -> ProcessUtilizationSample {
+        ProcessUtilizationSample { pid, timestamp, sm_util, mem_util: 0, enc_util: 0, dec_util: 0 }
+    }
+
+    #[test]
+    fn of_samples_only_what_was_written_since_is_believed() {
+        let mut sampled = 100;
+        let list = vec![
+            sample(7, 130, 40),
+            sample(7, 120, 90),
+            sample(8, 140, 0),
+            sample(9, 100, 50),
+            sample(0, 150, 50),
+            sample(0, 0, 0),
+        ];
+        assert_eq!(believed(list, &mut sampled), Ok(vec![AtWork { pid: 7, percent: 40 }]));
+        assert_eq!(sampled, 140);
+        assert_eq!(believed(vec![], &mut sampled), Ok(vec![]));
+        let garbage = vec![sample(7, 150, 40), sample(8, 150, 2_147_483_632)];
+        assert_eq!(believed(garbage, &mut sampled), Err(Fault::Implausible));
+        assert_eq!(sampled, 140);
     }
 
     #[test]

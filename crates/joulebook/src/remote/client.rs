@@ -26,7 +26,7 @@ const SILENCE: Duration = Duration::from_secs(5);
 
 /// An agent's address, checked.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Endpoint(String);
+pub(crate) struct Endpoint(String);
 
 /// One agent, to be asked.
 #[derive(Debug)]

@@ -156,9 +156,11 @@ impl Gpu {
         } else if group == "power_readings" && LIMITS.contains(name) {
             self.limit = self.limit.or(watts().and_then(Result::ok));
         } else if name.ends_with("reason_sw_power_cap") {
-            self.throttle.power_capped |= text == "Active";
+            let capped = &mut self.throttle.power_capped;
+            *capped = Some(*capped == Some(true) || text == "Active");
         } else if name.ends_with("reason_hw_power_brake_slowdown") {
-            self.throttle.power_braked |= text == "Active";
+            let braked = &mut self.throttle.power_braked;
+            *braked = Some(*braked == Some(true) || text == "Active");
         } else {
             match *name {
                 "product_name" => self.name.model = word(),

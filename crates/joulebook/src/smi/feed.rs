@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, PipeWriter, Write},
+    process,
     sync::{Arc, Mutex, PoisonError, Weak},
     thread,
     time::Duration,
@@ -24,7 +25,7 @@ pub const FIRST_ROWS: Duration = Duration::from_secs(3);
 const GRACE: Duration = Duration::from_millis(200);
 
 /// The feeds of this process.
-static FEEDS: Mutex<BTreeMap<Program, Weak<Feed>>> = Mutex::new(BTreeMap::new());
+pub(crate) static FEEDS: Mutex<BTreeMap<Program, Weak<Feed>>> = Mutex::new(BTreeMap::new());
 
 /// The running tool. When the last who holds it is gone, the tool is ended.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Feed {
     pub(super) shared: Arc<Shared>,
     stop: PipeWriter,
     lister: Mutex<Weak<super::lister::Lister>>,
+    /// The process that reads it: a fork of that may hold a copy of this, and must not stop it.
+    process: u32,
 }
 
 /// Why `nvidia-smi` cannot read the cards now.
@@ -72,7 +75,9 @@ impl SmiError {
 impl Drop for Feed {
     fn drop(&mut self) {
         // A word, not only the closed end: a fork of this process may hold that open.
-        let _ = self.stop.write_all(b".");
+        if self.process == process::id() {
+            let _ = self.stop.write_all(b".");
+        }
     }
 }
 
@@ -97,7 +102,13 @@ impl Feed {
         thread::Builder::new()
             .name("joulebook-smi".to_owned())
             .spawn(move || drain::run(&state, &theirs, &asked, period))?;
-        Ok(Arc::new(Self { program: program.clone(), shared, stop, lister: Mutex::default() }))
+        Ok(Arc::new(Self {
+            program: program.clone(),
+            shared,
+            stop,
+            lister: Mutex::default(),
+            process: process::id(),
+        }))
     }
 
     /// The cards, once each has shown itself.

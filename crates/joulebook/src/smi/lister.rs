@@ -7,6 +7,7 @@
 
 use std::{
     io::{self, PipeReader, PipeWriter, Write},
+    process,
     sync::{Arc, Condvar, Mutex, PoisonError},
     thread,
     time::{Duration, Instant},
@@ -39,6 +40,8 @@ type Seen = (Instant, Result<Vec<Listed>, Fault>);
 pub(super) struct Lister {
     board: Arc<Board>,
     stop: PipeWriter,
+    /// As a feed has it.
+    process: u32,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +77,7 @@ impl Lister {
         thread::Builder::new()
             .name("joulebook-smi-processes".to_owned())
             .spawn(move || run(&program, &shared, &theirs_board, &theirs))?;
-        Ok(Arc::new(Self { board, stop }))
+        Ok(Arc::new(Self { board, stop, process: process::id() }))
     }
 
     /// The processes of all cards as last listed; the first list is waited for a moment.
@@ -92,7 +95,9 @@ impl Lister {
 
 impl Drop for Lister {
     fn drop(&mut self) {
-        let _ = self.stop.write_all(b".");
+        if self.process == process::id() {
+            let _ = self.stop.write_all(b".");
+        }
     }
 }
 

@@ -32,7 +32,7 @@ const STEP: Duration = Duration::from_millis(2);
 const CHUNK: usize = 1 << 16;
 
 /// Children that SIGKILL has not ended.
-static STUCK: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+pub(crate) static STUCK: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
 /// The tool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -157,10 +157,9 @@ impl Row {
 
     /// What holds the clocks down, where the row says anything of it.
     pub fn throttle(&self) -> Option<Throttle> {
-        (self.power_capped.is_some() || self.power_braked.is_some()).then(|| Throttle {
-            power_capped: self.power_capped.unwrap_or_default(),
-            power_braked: self.power_braked.unwrap_or_default(),
-        })
+        let Self { power_capped, power_braked, .. } = *self;
+        (power_capped.is_some() || power_braked.is_some())
+            .then_some(Throttle { power_capped, power_braked })
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{card::Card, clock::now_ns, deadline, meter::Inner};
 const GRACE_NS: u64 = 250_000_000;
 
 /// A window that has closed (or is asked how it stands) and may get sharper.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use = "a window's figure is asked for with now(), settle() or .await"]
 pub struct Pending {
     pub(super) inner: Arc<Inner>,

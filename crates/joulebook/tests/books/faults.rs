@@ -1,11 +1,11 @@
 //! What goes wrong: a card that stands still, a restart, a sink that fails, books that are closed,
 //! full or off, somebody else on the card.
 
-use std::{io, io::Write, thread, time::Duration};
+use std::{io, io::Write, sync::Arc, thread, time::Duration};
 
 use joulebook::{
-    Fault, Method, Node, Process,
-    books::{Books, Labels, Level, Settings, Status, Usage, keeper},
+    Fault, Meter, Method, Node, Process,
+    books::{Books, BooksError, Journal, Labels, Level, Settings, Status, Usage, keeper},
     core::Flags,
 };
 
@@ -73,7 +73,7 @@ impl Write for Broken {
 #[test]
 fn a_journal_that_cannot_be_written_is_counted_and_holds_nobody_up() {
     let bench = Bench::new();
-    let settings = Settings { journal: Some(Box::new(Broken)), ..Settings::default() };
+    let settings = Settings { journal: Some(Journal::to(Broken)), ..Settings::default() };
     let books = Books::of(&bench.meter(), settings).unwrap();
     bench.draws(300.0);
     let mut ticket = books.open(&Labels::default());
@@ -140,6 +140,46 @@ fn somebody_else_on_the_card_leaves_no_figure_unless_that_is_wanted() {
     let lenient = ask(true);
     assert!(lenient.joules.unwrap() > 0.0 && lenient.flags.contains(Flags::FOREIGN));
     assert_eq!(lenient.status, Status::Failed);
+}
+
+#[test]
+fn one_card_has_one_book() {
+    let (bench, other) = (Bench::new(), Bench::new());
+    let first = Books::of(&bench.meter(), Settings::default()).unwrap();
+    let clone = first.clone();
+    let refused = Books::of(&bench.meter(), Settings::default()).unwrap_err();
+    assert!(matches!(refused, BooksError::Kept { index: 0, .. }), "{refused:?}");
+    let said = refused.to_string();
+    assert!(said.contains(&bench.card.device().uuid) && said.contains("one book"), "{said}");
+    // A meter of which one card is kept is refused whole, and leaves the other card free.
+    let cards = vec![Arc::clone(&other.card), Arc::clone(&bench.card)];
+    let both = Meter::of_cards(&Node::of("0").idle_watts(REST_W), cards);
+    assert!(Books::of(&both, Settings::default()).is_err());
+    let beside = Books::of(&other.meter(), Settings::default()).unwrap();
+    let off = Settings { level: Level::Off, ..Settings::default() };
+    assert!(Books::of(&bench.meter(), off).is_ok(), "books that are off keep nothing");
+    drop(first);
+    assert!(Books::of(&bench.meter(), Settings::default()).is_err(), "a clone is left");
+    drop(clone);
+    // A ticket and a receipt that is awaited keep the books open.
+    for _ in 0..3 {
+        let books = Books::of(&bench.meter(), Settings::default()).unwrap();
+        let ticket = books.open(&Labels::default());
+        drop(books);
+        assert!(Books::of(&bench.meter(), Settings::default()).is_err());
+        let pending = ticket.close(Usage::default());
+        assert!(Books::of(&bench.meter(), Settings::default()).is_err());
+        drop(pending);
+    }
+    // What was closed gives way though clones of it are left, and they take nothing from the next.
+    let closed = Books::of(&bench.meter(), Settings::default()).unwrap();
+    let clone = closed.clone();
+    closed.close();
+    let next = Books::of(&bench.meter(), Settings::default()).unwrap();
+    drop(clone);
+    assert!(Books::of(&bench.meter(), Settings::default()).is_err());
+    drop((next, beside));
+    assert!(Books::of(&both, Settings::default()).is_ok());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{
     pin::pin,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
         mpsc,
     },
     task::{Context, Poll, Wake, Waker},
@@ -14,15 +14,16 @@ use std::{
 };
 
 use joulebook::{
-    Card, Device, Fault, Measurement, Meter, Node, Process, Reader, Reading, Settings, Tenants,
-    Value,
+    AtWork, Card, Device, Fault, Measurement, Meter, Node, Power, Process, Reader, Reading,
+    Settings, Tenants, Value,
     clock::now_ns,
     profile::{Lag, Probed, Profile, Trust},
 };
 use joulebook_lab::{Clock, LiveLoad, Shows, SimulatedCard};
 
 pub const REST_W: f64 = 70.0;
-const PERIOD_NS: i64 = 20_000_000;
+/// How often its power gauge is updated at most.
+const INSTANT_NS: i64 = 100_000_000;
 
 /// What is wrong with a register.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -46,6 +47,12 @@ pub struct Hand {
     base: AtomicU64,
     restarts: AtomicBool,
     tenants: Mutex<Vec<Process>>,
+    /// Who was at work; none: that cannot be told.
+    work: Mutex<Option<Vec<AtWork>>>,
+    /// One more than the power state; 0: it has none.
+    state: AtomicU8,
+    /// Beside its counter there is nothing to read.
+    has_no_gauge: AtomicBool,
     gone: AtomicBool,
 }
 
@@ -75,6 +82,22 @@ impl Hand {
         self.restarts.store(true, Ordering::Relaxed);
     }
 
+    /// These are there from the next look on.
+    pub fn lists(&self, tenants: Vec<Process>) {
+        *self.tenants.lock().unwrap() = tenants;
+    }
+
+    /// The card's power state from now on.
+    pub fn power_state(&self, state: u8) {
+        self.state.store(state + 1, Ordering::Relaxed);
+    }
+
+    /// These shares of the time each process is at work from now on.
+    pub fn works(&self, work: &[(u32, u32)]) {
+        let work = work.iter().map(|(pid, percent)| AtWork { pid: *pid, percent: *percent });
+        *self.work.lock().unwrap() = Some(work.collect());
+    }
+
     pub fn has_let_go(&self) -> bool {
         self.gone.load(Ordering::Relaxed)
     }
@@ -93,6 +116,17 @@ impl Hand {
 impl Reader for HandReader {
     fn device(&self) -> Device {
         self.card.device()
+    }
+
+    fn power(&mut self) -> Result<Power, Fault> {
+        if self.hand.has_no_gauge.load(Ordering::Relaxed) {
+            return Err(Fault::NotSupported);
+        }
+        self.card.power()
+    }
+
+    fn power_state(&mut self) -> Option<u8> {
+        self.hand.state.load(Ordering::Relaxed).checked_sub(1)
     }
 
     fn read(&mut self) -> Result<Reading, Fault> {
@@ -125,6 +159,10 @@ impl Tenants for HandTenants {
         self.0.hangs_while(Trouble::ListingHangs);
         Ok(self.0.tenants.lock().unwrap().clone())
     }
+
+    fn at_work(&mut self) -> Result<Vec<AtWork>, Fault> {
+        self.0.work.lock().unwrap().clone().ok_or(Fault::NotSupported)
+    }
 }
 
 /// How to set a card up.
@@ -132,11 +170,20 @@ pub struct Setup {
     pub shows: Shows,
     pub trouble: Trouble,
     pub tenants: Vec<Process>,
+    pub period_ms: u32,
+    /// Its gauge can be read beside its counter.
+    pub gauge: bool,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { shows: Shows::Counter, trouble: Trouble::None, tenants: Vec::new() }
+        Self {
+            shows: Shows::Counter,
+            trouble: Trouble::None,
+            tenants: Vec::new(),
+            period_ms: 20,
+            gauge: true,
+        }
     }
 }
 
@@ -151,18 +198,19 @@ impl Bench {
     pub fn with(setup: Setup) -> Self {
         let clock = Clock::monotonic();
         let mut described = joulebook_lab::Card { idle_w: REST_W, ..Default::default() };
-        described.counter.period_ns = PERIOD_NS;
-        described.instant.period_ns = PERIOD_NS;
+        described.counter.period_ns = i64::from(setup.period_ms) * 1_000_000;
+        described.instant.period_ns = INSTANT_NS.min(i64::from(setup.period_ms) * 1_000_000);
         let (simulated, load) = SimulatedCard::live(described, clock);
         load.set_watts(REST_W).unwrap();
         let hand = Arc::new(Hand::default());
         hand.is(setup.trouble);
+        hand.has_no_gauge.store(!setup.gauge, Ordering::Relaxed);
         *hand.tenants.lock().unwrap() = setup.tenants;
         let card = simulated.shows(setup.shows);
         let reader = HandReader { card, hand: Arc::clone(&hand), last: None };
         let probe = Probed {
             unix_s: 0,
-            period_s: PERIOD_NS as f64 / 1e9,
+            period_s: f64::from(setup.period_ms) / 1e3,
             jitter_s: 0.0,
             lag_s: Some(Lag { value: 0.0, uncertainty: 0.001 }),
             trust: Trust::Counter,

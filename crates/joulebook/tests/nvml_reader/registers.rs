@@ -198,7 +198,26 @@ with_scenario!(
             .iter()
             .map(|card| NvmlCounter::open(&bench.driver, card).read().unwrap().throttle)
             .collect();
-        let throttle = |power_capped, power_braked| Some(Throttle { power_capped, power_braked });
+        let throttle = |capped, braked| {
+            Some(Throttle { power_capped: Some(capped), power_braked: Some(braked) })
+        };
         assert_eq!(told, [throttle(true, true), throttle(false, false), throttle(true, false)]);
+    }
+);
+
+with_scenario!(
+    the_gauge_beside_a_counter_is_no_mean_over_a_second,
+    "card 0\n idle 123\n step 0 123\n sensor gain=2\ncard 1\n idle 90\n instant supported=0\n\
+     card 2\n arch 5\n cc 7.0\n idle 80\n instant supported=0\ncard 3\n fault 0 inf instant timeout",
+    |bench| {
+        let mut counters: Vec<_> =
+            bench.cards().iter().map(|card| NvmlCounter::open(&bench.driver, card)).collect();
+        let mut power = |card: usize| counters[card].power().map(|power| power.watts());
+        assert_eq!(power(0), Ok(123.0));
+        // The plain call is a mean over a second on a Hopper card, and none on Volta.
+        assert_eq!(power(1), Err(Fault::NotSupported));
+        assert_eq!(power(2), Ok(80.0));
+        assert_eq!(power(3), Err(Fault::Timeout));
+        assert_eq!(counters[0].power_state(), Some(0));
     }
 );

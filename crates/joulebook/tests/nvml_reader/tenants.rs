@@ -1,7 +1,11 @@
+use std::{thread, time::Duration};
+
 use joulebook::{
-    Process, Reader, Tenants,
+    AtWork, Meter, Method, Node, Process, Reader, Tenants,
+    books::{Books, Labels, Receipt, Settings, Usage},
     core::Fault,
     nvml::{CardState, Fit, NvmlGauge, NvmlTenants, PidNamespace, PowerField, fits, state},
+    profile::Profiles,
     tenancy::{self, Own, Rules, Tenancy, Unseen},
 };
 
@@ -27,6 +31,70 @@ with_scenario!(
             ]
         );
         assert_eq!(tenants.hidden_by(), None);
+    }
+);
+
+with_scenario!(
+    who_was_at_work_is_told_since_the_last_time,
+    "card 0\n proc 0 inf 5000001 18200 sm=60 /opt/vllm\n proc 0 inf 5000002 9000 sm=0 /opt/rests\n \
+     proc 0 inf 5000003 9000 /opt/untold\ncard 1\n proc 0 inf 5000004 9000 sm=0 /opt/rests\ncard 2\n \
+     proc 0 inf 5000005 9000 sm=10 x\n fault 0 inf util notsupported\ncard 3\n fault 0 inf util \
+     noperm",
+    |bench| {
+        let mut tenants: Vec<_> =
+            bench.cards().iter().map(|card| NvmlTenants::open(&bench.driver, card)).collect();
+        for _ in 0..3 {
+            assert_eq!(tenants[0].at_work(), Ok(vec![AtWork { pid: 5_000_001, percent: 60 }]));
+            // "Not found" is nobody.
+            assert_eq!(tenants[1].at_work(), Ok(vec![]));
+            assert_eq!(tenants[2].at_work(), Err(Fault::NotSupported));
+            assert_eq!(tenants[3].at_work(), Err(Fault::Permission));
+            // What this call cannot do, the list can.
+            assert_eq!(tenants[2].resident().unwrap().len(), 1);
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+);
+
+/// A request of half a second on a card that is shared all the while.
+fn receipt_of(gpu: &str, folder: &std::path::Path) -> (Receipt, f64, f64) {
+    let node = Node { serving_match: Some("vllm".to_owned()), ..Node::of(gpu).idle_watts(70.0) };
+    let meter = Meter::for_node_with(&node, &Profiles::at(folder)).unwrap();
+    assert!(meter.wait_ready(Duration::from_secs(30)));
+    let books = Books::of(&meter, Settings::default()).unwrap();
+    // Of the time before the second look nothing is told.
+    thread::sleep(Duration::from_millis(2500));
+    let mut ticket = books.open(&Labels::default());
+    for _ in 0..50 {
+        ticket.tokens(1);
+        thread::sleep(Duration::from_millis(10));
+    }
+    let receipt = ticket.close(Usage::default()).settle(Duration::from_secs(30));
+    let balance = books.trial_balance().unwrap();
+    assert!(balance.balances());
+    (receipt, balance.cards[0].foreign_joules, balance.cards[0].foreign_unresolved_joules)
+}
+
+with_scenario!(
+    a_tenant_whose_work_is_told_is_charged_with_it,
+    "card 0\n step 0 370\n counter period_ms=20\n proc 0 inf 5000001 18200 sm=60 /opt/vllm\n \
+     proc 0 inf 5000002 9000 sm=20 /opt/train\ncard 1\n step 0 370\n counter period_ms=20\n \
+     proc 0 inf 5000003 18200 sm=60 /opt/vllm\n proc 0 inf 5000004 9000 sm=20 /opt/train\n \
+     fault 0 inf util notsupported",
+    |bench| {
+        let (receipt, foreign, _) = receipt_of("0", &bench.folder);
+        assert_eq!((receipt.method, receipt.error), (Method::Sampled, None), "{receipt:?}");
+        assert_eq!(receipt.contended_by.as_deref(), Some("/opt/train (9000 MiB)"));
+        // 300 W above rest; three quarters of the work is ours. The ticks at its two ends are its
+        // own whole, of 100 ms at most each.
+        let (joules, bound) = (receipt.joules.unwrap(), receipt.bound_joules.unwrap());
+        let truth = 300.0 * 0.75 * receipt.seconds;
+        assert!(joules > truth - bound && joules < truth + bound + 45.0, "{truth} {receipt:?}");
+        assert!(foreign > 0.25 * 300.0 * receipt.seconds, "{foreign}");
+        let (receipt, foreign, unresolved) = receipt_of("1", &bench.folder);
+        assert_eq!((receipt.joules, receipt.error), (None, Some(Fault::SharedDevice)));
+        assert_eq!(receipt.high_joules.map(|high| high > 150.0), Some(true), "{receipt:?}");
+        assert!(foreign == 0.0 && unresolved > 150.0, "{foreign} {unresolved}");
     }
 );
 

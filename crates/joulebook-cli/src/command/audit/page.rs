@@ -1,22 +1,21 @@
 //! The trial balance as a page and as an object: the same numbers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
-use joulebook::core::ledger::{Account, Auditor, Phase};
+use joulebook::{
+    books::{Audit, CardAudit},
+    core::ledger::{Account, Phase},
+};
 use serde_json::{Value, json};
 
-use super::Audit;
 use crate::words::{FAINT, STRONG};
 
 /// A card's accounts, over all of its books.
 struct Balance {
     /// In order; requests' accounts as they were asked for.
     accounts: Vec<(String, i128)>,
-    requests: usize,
+    requests: u64,
     transactions: u64,
     counted_uj: i128,
     sum_uj: i128,
@@ -26,11 +25,11 @@ struct Balance {
 pub fn page(audit: &Audit, each: bool) -> String {
     let mut page = String::new();
     // Writing to a string does not fail.
-    for (card, books) in &audit.cards {
-        let balance = Balance::of(books, each);
+    for (card, it) in audit.cards() {
+        let balance = Balance::of(it, each);
         let _ = writeln!(page, "{STRONG}card {card}{STRONG:#}");
         let _ = writeln!(page, "{}", balance.table());
-        let again = match books.len() {
+        let again = match it.books() {
             1 => String::new(),
             books => format!(" in {books} books, one for each start of the program"),
         };
@@ -38,17 +37,17 @@ pub fn page(audit: &Audit, each: bool) -> String {
             page,
             "{FAINT}{}, {}{again}{FAINT:#}\n",
             count(balance.transactions, "transaction"),
-            count(balance.requests as u64, "request"),
+            count(balance.requests, "request"),
         );
     }
-    let transactions = count(audit.transactions, "transaction");
-    let _ = match &audit.broken {
+    let transactions = count(audit.transactions(), "transaction");
+    let _ = match audit.broken() {
         Some(broken) => writeln!(
             page,
             "{STRONG}does not balance{STRONG:#}: the {transactions} before line {} hold",
             broken.line
         ),
-        None if audit.transactions == 0 => writeln!(page, "the journal is empty"),
+        None if audit.transactions() == 0 => writeln!(page, "the journal is empty"),
         None => writeln!(page, "{STRONG}balances{STRONG:#}: {transactions}, imbalance 0 µJ"),
     };
     page
@@ -56,13 +55,13 @@ pub fn page(audit: &Audit, each: bool) -> String {
 
 /// The object.
 pub fn object(audit: &Audit, name: &str, each: bool) -> Value {
-    let card = |(card, books): (&String, &Vec<Auditor>)| {
-        let balance = Balance::of(books, each);
+    let card = |(card, it): (&str, &CardAudit)| {
+        let balance = Balance::of(it, each);
         let account =
             |(account, uj): &(String, i128)| json!({ "account": account, "joules": joules(*uj) });
         json!({
             "card": card,
-            "books": books.len(),
+            "books": it.books(),
             "transactions": balance.transactions,
             "requests": balance.requests,
             "accounts": balance.accounts.iter().map(account).collect::<Vec<_>>(),
@@ -73,50 +72,43 @@ pub fn object(audit: &Audit, name: &str, each: bool) -> Value {
     };
     json!({
         "journal": name,
-        "balances": audit.broken.is_none(),
-        "transactions": audit.transactions,
-        "cut_line": audit.cut_line,
-        "broken": audit.broken,
-        "cards": audit.cards.iter().map(card).collect::<Vec<_>>(),
+        "balances": audit.broken().is_none(),
+        "transactions": audit.transactions(),
+        "cut_line": audit.cut().map(|cut| cut.line),
+        "broken": audit.broken(),
+        "cards": audit.cards().map(card).collect::<Vec<_>>(),
     })
 }
 
 impl Balance {
-    fn of(books: &[Auditor], each: bool) -> Self {
-        let mut held: BTreeMap<Account, i128> = BTreeMap::new();
-        let mut phases: BTreeMap<Phase, i128> = BTreeMap::new();
-        let (mut single, mut requests) = (Vec::new(), BTreeSet::new());
-        for (book, auditor) in books.iter().enumerate() {
-            for (account, uj) in auditor.ledger().balances().0 {
-                let Account::Request(request, phase) = account else {
-                    add(&mut held, account, uj);
-                    continue;
-                };
-                requests.insert((book, request));
-                add(&mut phases, phase, uj);
-                // Numbers begin anew with each book.
-                let of =
-                    if books.len() > 1 { format!("book {}: ", book + 1) } else { String::new() };
-                single.push((format!("{of}{account}"), uj));
+    fn of(card: &CardAudit, each: bool) -> Self {
+        let mut held = card.accounts();
+        let counted_uj = held.remove(&Account::Register).unwrap_or(0).saturating_neg();
+        let sum_uj = held.values().fold(0i128, |sum, uj| sum.saturating_add(*uj));
+        let mut accounts = Vec::new();
+        for (account, uj) in held {
+            match account {
+                Account::Closed(_) if each => {}
+                Account::Closed(Phase::Prefill) => accounts.push(("requests, prefill".into(), uj)),
+                Account::Closed(Phase::Decode) => accounts.push(("requests, decode".into(), uj)),
+                account => accounts.push((account.to_string(), uj)),
             }
         }
-        let counted_uj = held.remove(&Account::Register).unwrap_or(0).saturating_neg();
-        let sum_uj =
-            held.values().chain(phases.values()).fold(0i128, |sum, uj| sum.saturating_add(*uj));
-        let others = held.into_iter().map(|(account, uj)| (account.to_string(), uj));
-        let phase = |(phase, uj): (Phase, i128)| match phase {
-            Phase::Prefill => ("requests, prefill".to_owned(), uj),
-            Phase::Decode => ("requests, decode".to_owned(), uj),
-        };
-        let summed = phases.into_iter().map(phase);
+        // Those of requests last.
+        accounts.sort_by_key(|(name, _): &(String, i128)| name.starts_with("requests"));
+        if each {
+            let mut single: Vec<_> = card.each().collect();
+            single.sort();
+            accounts.extend(single.into_iter().map(|(book, account, uj)| {
+                // Numbers begin anew with each book.
+                let of = if card.books() > 1 { format!("book {book}: ") } else { String::new() };
+                (format!("{of}{account}"), uj)
+            }));
+        }
         Self {
-            accounts: if each {
-                others.chain(single).collect()
-            } else {
-                others.chain(summed).collect()
-            },
-            requests: requests.len(),
-            transactions: books.iter().map(Auditor::transactions).fold(0, u64::saturating_add),
+            accounts,
+            requests: card.requests(),
+            transactions: card.transactions(),
             counted_uj,
             sum_uj,
         }
@@ -135,11 +127,6 @@ impl Balance {
         }
         table
     }
-}
-
-fn add<Key: Ord>(to: &mut BTreeMap<Key, i128>, key: Key, uj: i128) {
-    let sum = to.entry(key).or_default();
-    *sum = sum.saturating_add(uj);
 }
 
 fn joules(uj: i128) -> f64 {

@@ -9,7 +9,7 @@ use joulebook::books::Statement;
 use serde_json::json;
 
 use crate::{
-    command::audit::{Audit, page::shown},
+    command::audit::{self, page::shown},
     words::{FAINT, STRONG, say_error, say_warning},
 };
 
@@ -17,14 +17,14 @@ pub fn run(journals: &[PathBuf], as_json: bool) -> anyhow::Result<ExitCode> {
     let mut statement = Statement::default();
     let mut seen: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in journals {
-        let (name, audit) = Audit::read(path)?;
-        if let Err(error) = audit.judgement(&name) {
+        let (name, audit) = audit::read(path, false)?;
+        if let Err(error) = audit::judgement(&audit, &name) {
             say_error(&error.context("it states nothing"));
             return Ok(ExitCode::FAILURE);
         }
-        for (card, books) in &audit.cards {
-            seen.entry(card.clone()).or_default().push(name.clone());
-            books.iter().for_each(|book| statement.add_book(card, book));
+        for (card, books) in audit.cards() {
+            seen.entry(card.to_owned()).or_default().push(name.clone());
+            statement.add_books(card, books);
         }
     }
     for (card, names) in seen.iter().filter(|(_, names)| names.len() > 1) {

@@ -34,7 +34,7 @@ impl Book {
             if !entries.is_empty() {
                 let tick_ns = record.publish.tick.end_ns;
                 let pair = Transaction { number: next, reason: Reason::Correct, tick_ns, entries };
-                self.apply(pair, journal, counts);
+                self.apply(pair, &scratch.hints, journal, counts);
                 counts.corrections = counts.corrections.saturating_add(1);
             }
         }
@@ -49,14 +49,11 @@ fn corrected(
     card: usize,
     number: u64,
 ) -> Vec<Entry> {
-    let live = |scratch: &Scratch, seat: usize| {
-        scratch.weighed.get(seat).is_some_and(|weighed| weighed.live)
-    };
-    let held = record.seats.iter().enumerate().filter(|(seat, _)| live(scratch, *seat));
-    let held_uj = held.fold(0u64, |sum, (_, seat)| {
-        sum.saturating_add(seat.prefill_uj).saturating_add(seat.decode_uj)
-    });
+    let live = scratch.weighed.iter().enumerate().filter(|(_, weighed)| weighed.live);
+    let held_uj =
+        live.fold(0u64, |sum, (place, _)| sum.saturating_add(record.seats.charged_uj(place)));
     let mut entries = Vec::new();
+    scratch.hints.clear();
     let lost_uj =
         if scratch.sums.heads > 0 { std::mem::take(&mut record.unattributed_uj) } else { 0 };
     if lost_uj > 0 {
@@ -64,44 +61,52 @@ fn corrected(
             account: Account::Unattributed,
             amount_uj: i64::try_from(lost_uj).unwrap_or(i64::MAX).saturating_neg(),
         });
+        scratch.hints.push(u32::MAX);
     }
     let amount_uj = held_uj.saturating_add(lost_uj);
-    let before: Vec<(u64, u64)> =
-        record.seats.iter().map(|seat| (seat.prefill_uj, seat.decode_uj)).collect();
-    if amount_uj > 0 && scratch.sums.heads > 0 {
-        scratch.divide(amount_uj, record);
-    }
+    let mut portions = scratch.sums.portions(amount_uj);
+    scratch.sums.amount(amount_uj);
     let edge_uj = record.edges.begin_uj.max(record.edges.end_uj);
     let unplaced = record.publish.tick.is_unplaced();
-    let seats = record.seats.iter_mut().zip(&scratch.weighed).zip(before);
-    for ((seat, weighed), (prefill_uj, decode_uj)) in seats {
+    let sums = scratch.sums;
+    let coarse = sums.coarse || record.seats.sums.coarse;
+    for (place, weighed) in scratch.weighed.iter().enumerate() {
+        let Some(seat) = record.seats.all.get(place).copied() else { break };
         let Some(request) = requests.get_mut(seat.place) else { continue };
-        let Some(page) = request.pages.iter_mut().find(|page| page.card == card) else { continue };
+        let Some(page) = request.pages.on_mut(card) else { continue };
+        let was = record.seats.held(place, page.rho);
+        let mut now = was;
+        if let Some(portions) = &mut portions {
+            now.prefill_uj = portions.next(weighed.prefill);
+            now.decode_uj = portions.next(weighed.decode);
+        }
         for (phase, now_uj, was_uj) in [
-            (Phase::Prefill, seat.prefill_uj, prefill_uj),
-            (Phase::Decode, seat.decode_uj, decode_uj),
+            (Phase::Prefill, now.prefill_uj, was.prefill_uj),
+            (Phase::Decode, now.decode_uj, was.decode_uj),
         ] {
             let amount_uj = difference(now_uj, was_uj);
             if amount_uj != 0 {
-                let account = Account::Request(RequestId(seat.place.id), phase);
+                let account = Account::Request(RequestId(request.id), phase);
                 entries.push(Entry { account, amount_uj });
+                scratch.hints.push(page.account);
                 page.entered(number);
             }
         }
-        if unplaced {
-            continue;
+        if !unplaced {
+            now.open_ns = weighed.weight.open_ns;
+            now.figures = sums.figures(weighed);
+            page.covered_ns =
+                page.covered_ns.saturating_sub(was.open_ns).saturating_add(now.open_ns);
+            page.seen = true;
+            page.flags |= record.publish.flags;
+            page.floorless |= record.publish.rest.is_none();
+            page.shared_device |= record.publish.others == Others::Unresolved;
+            page.tally.correct(edge_uj, &was.figures, &now.figures, coarse);
         }
-        let open_ns = weighed.weight.open_ns;
-        page.covered_ns = page.covered_ns.saturating_sub(seat.open_ns).saturating_add(open_ns);
-        page.seen = true;
-        page.flags |= record.publish.flags;
-        page.floorless |= record.publish.rest.is_none();
-        page.shared_device |= record.publish.others == Others::Unresolved;
-        seat.open_ns = open_ns;
-        let figures = scratch.sums.figures(amount_uj, weighed);
-        page.tally.correct(edge_uj, seat.figures, figures);
-        seat.figures = figures;
+        record.seats.take(place, weighed, &now);
     }
+    // Only now: what had been taken was read from the old ones.
+    record.seats.sums = sums;
     entries
 }
 

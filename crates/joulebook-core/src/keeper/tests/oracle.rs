@@ -194,6 +194,23 @@ impl Played {
         for (card, counted) in self.counted.iter().enumerate() {
             assert_eq!(self.keeper.standing(card).unwrap().ledger.counted_uj(), *counted);
         }
+        self.the_range_holds_the_charge();
+    }
+
+    /// What a receipt sums up beside the books is the same as theirs, by the rule that is charged:
+    /// also where it was worked out again because news came.
+    fn the_range_holds_the_charge(&self) {
+        for (_, request) in self.keeper.requests.iter() {
+            for page in request.pages.iter() {
+                let book = &self.keeper.books[page.card];
+                let (prefill, decode) = book.ledger.charged(RequestId(request.id));
+                let charged = (prefill + decode) as f64;
+                let [_, _, weighted, ..] = page.tally.rules_uj();
+                // Of each tick and correction a whole number, and single precision.
+                let slack = 1000.0 + charged * 1e-5;
+                assert!((weighted - charged).abs() < slack, "{}: {weighted} {charged}", request.id);
+            }
+        }
     }
 
     fn publish(

@@ -162,12 +162,11 @@ impl Columns {
             Some("Not Active") => Some(false),
             _ => bits.map(|bits| bits & bit != 0),
         };
-        let capped = active(self.roles.capped, SW_POWER_CAP);
-        let braked = active(self.roles.braked, HW_POWER_BRAKE);
-        (capped.is_some() || braked.is_some()).then(|| Throttle {
-            power_capped: capped.unwrap_or_default(),
-            power_braked: braked.unwrap_or_default(),
-        })
+        let throttle = Throttle {
+            power_capped: active(self.roles.capped, SW_POWER_CAP),
+            power_braked: active(self.roles.braked, HW_POWER_BRAKE),
+        };
+        (throttle != Throttle::default()).then_some(throttle)
     }
 }
 

@@ -162,10 +162,10 @@ fn push(
     writer: &mut SeriesWriter,
 ) {
     let throttle = reading.throttle.unwrap_or_default();
-    if throttle.power_capped {
+    if throttle.power_capped == Some(true) {
         marks |= Flags::POWER_CAPPED;
     }
-    if throttle.power_braked {
+    if throttle.power_braked == Some(true) {
         marks |= Flags::POWER_BRAKED;
     }
     if let Value::Power(power) = reading.value {

@@ -106,7 +106,10 @@ fn flags_are_true_false_or_not_known() {
     let row = |line: &str| one("", "csv", &format!("{header}{line}\n"));
     let known = row("0, Active, Not Active");
     assert_eq!((known.power_capped, known.power_braked), (Some(true), Some(false)));
-    assert_eq!(known.throttle(), Some(Throttle { power_capped: true, power_braked: false }));
+    assert_eq!(
+        known.throttle(),
+        Some(Throttle { power_capped: Some(true), power_braked: Some(false) })
+    );
     let unknown = row("0, [N/A], [Unknown Error]");
     assert_eq!((unknown.power_capped, unknown.power_braked), (None, None));
     assert_eq!(unknown.throttle(), None);

@@ -1,0 +1,228 @@
+//! The energy half of a record: where it was read, at what cost, and what it came to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::gauge;
+
+/// Where energy was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// This host's cards: the target is this machine.
+    Local,
+    /// Through the agent of the target's host.
+    Node,
+    /// Nowhere.
+    #[default]
+    None,
+}
+
+/// What read the energy, and what its figures cover.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Where.
+    pub place: Place,
+    /// The agent's address, where one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// What read the gauge (`nvidia-smi power.draw.average`), where one was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gauge: Option<String>,
+    /// What read the counter (`nvml`), where one was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter: Option<String>,
+    /// The cards, by UUID.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cards: Vec<String>,
+    /// Their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub card_names: Vec<String>,
+    /// Which rail the numbers are, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rail: Option<String>,
+    /// True for cards of a simulation; said wherever the record is shown.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+    /// Why there is no energy, in a sentence; none where there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_none: Option<String>,
+}
+
+/// What the cards drew, all together, with the model loaded and nothing in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// By the gauge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gauge: Option<gauge::Window>,
+    /// By the counter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counter: Option<Counter>,
+}
+
+/// What the long-lived reader of the gauge did, and what it cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampler {
+    /// How often it was asked to read, ms.
+    pub period_ms: u64,
+    /// CPU time it used, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+    /// How long it ran, ns.
+    pub wall_ns: u64,
+    /// Lines that gave no reading.
+    pub rejected_lines: u64,
+}
+
+/// What an energy counter counted in a window, all cards together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counter {
+    /// Gross energy, µJ.
+    pub energy_uj: u64,
+    /// The window's length, ns.
+    pub window_ns: u64,
+    /// Publishes of the register that it stands on.
+    pub samples: u64,
+    /// Worst-case error, µJ; none where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_uj: Option<u64>,
+}
+
+/// What the books did with the counted energy of a window, µJ: every microjoule in one account.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Books {
+    /// Counted by the registers.
+    pub counted_uj: i64,
+    /// Charged to requests that ended well, for prompts.
+    pub prefill_uj: i64,
+    /// For answers.
+    pub decode_uj: i64,
+    /// Charged to requests that failed or were given up, both parts.
+    pub failed_uj: i64,
+    /// What the cards draw at rest.
+    pub idle_uj: i64,
+    /// Other people's.
+    pub foreign_uj: i64,
+    /// Active energy that nobody known caused.
+    pub unattributed_uj: i64,
+    /// Counted, but when is unknown.
+    pub gap_uj: i64,
+    /// Counted and not settled when the record was closed.
+    pub suspense_uj: i64,
+    /// Worst-case measurement error of what requests were charged, µJ; none where not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound_uj: Option<u64>,
+    /// Requests with a receipt.
+    pub receipts: u64,
+    /// Of those, not settled when the record was closed.
+    pub unsettled: u64,
+}
+
+/// A rail beside the GPU's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RailName {
+    /// The processors' packages: `cpu_rail_*`.
+    Cpu,
+    /// Their memory: `dram_rail_*`.
+    Dram,
+}
+
+/// What a rail's counter counted in a window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rail {
+    /// Which.
+    pub name: RailName,
+    /// What it counted.
+    #[serde(flatten)]
+    pub counter: Counter,
+}
+
+impl RailName {
+    /// What stands in front of its keys.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu_rail",
+            Self::Dram => "dram_rail",
+        }
+    }
+}
+
+impl Counter {
+    /// This window and another one, as one; the bound of both is known where each one's is.
+    #[must_use]
+    pub fn then(self, other: Self) -> Self {
+        Self {
+            energy_uj: self.energy_uj.saturating_add(other.energy_uj),
+            window_ns: self.window_ns.saturating_add(other.window_ns),
+            samples: self.samples + other.samples,
+            bound_uj: self.bound_uj.zip(other.bound_uj).map(|(a, b)| a.saturating_add(b)),
+        }
+    }
+
+    /// All of them as one; none of none.
+    pub fn sum(counters: impl IntoIterator<Item = Self>) -> Option<Self> {
+        counters.into_iter().reduce(Self::then)
+    }
+
+    /// Energy, J.
+    pub fn joules(self) -> f64 {
+        self.energy_uj as f64 / 1e6
+    }
+
+    /// The window's length, s.
+    pub fn seconds(self) -> f64 {
+        self.window_ns as f64 / 1e9
+    }
+
+    /// Mean power, W; none of a window without length.
+    pub fn mean_watts(self) -> Option<f64> {
+        (self.window_ns > 0).then(|| self.joules() / self.seconds())
+    }
+}
+
+impl Books {
+    /// What is missing between the registers and the accounts; 0 when every microjoule is charged
+    /// once.
+    pub const fn residual_uj(&self) -> i64 {
+        self.counted_uj
+            - self.prefill_uj
+            - self.decode_uj
+            - self.failed_uj
+            - self.idle_uj
+            - self.foreign_uj
+            - self.unattributed_uj
+            - self.gap_uj
+            - self.suspense_uj
+    }
+
+    /// Both windows' accounts.
+    #[must_use]
+    pub fn then(self, other: Self) -> Self {
+        Self {
+            counted_uj: self.counted_uj + other.counted_uj,
+            prefill_uj: self.prefill_uj + other.prefill_uj,
+            decode_uj: self.decode_uj + other.decode_uj,
+            failed_uj: self.failed_uj + other.failed_uj,
+            idle_uj: self.idle_uj + other.idle_uj,
+            foreign_uj: self.foreign_uj + other.foreign_uj,
+            unattributed_uj: self.unattributed_uj + other.unattributed_uj,
+            gap_uj: self.gap_uj + other.gap_uj,
+            suspense_uj: self.suspense_uj + other.suspense_uj,
+            bound_uj: self.bound_uj.zip(other.bound_uj).map(|(a, b)| a.saturating_add(b)),
+            receipts: self.receipts + other.receipts,
+            unsettled: self.unsettled + other.unsettled,
+        }
+    }
+}
+
+impl Baseline {
+    /// Idle power by the gauge, W; none where it stands on no reading.
+    pub fn gauge_watts(&self) -> Option<f64> {
+        self.gauge.filter(|it| it.samples > 0).and_then(gauge::Window::mean_watts)
+    }
+
+    /// Idle power by the counter, W.
+    pub fn counter_watts(&self) -> Option<f64> {
+        self.counter.and_then(Counter::mean_watts)
+    }
+}

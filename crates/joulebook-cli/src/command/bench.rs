@@ -1,0 +1,94 @@
+//! `joulebook bench`: what a token costs at each level of concurrency, with the evidence on the
+//! record.
+//!
+//! It drives a server of the usual HTTP interface, or meters somebody else's load generator over its
+//! own time; its subcommands do something with records that are there. Refused before anything is done: nothing to drive, a target that does not answer or does
+//! not list the model, a folder that holds a record already. What is interrupted is kept as far as it
+//! was finished, and said to be incomplete.
+
+mod metered;
+mod outcome;
+mod plans;
+mod progress;
+mod sweep;
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
+
+use crate::{
+    bench::{formats::Format, meter::Asked, tool::Tool},
+    context::Context,
+    duration,
+};
+
+/// Options of `bench`.
+#[derive(clap::Args)]
+#[command(
+    override_usage = "joulebook bench --url URL [--model MODEL] --concurrency 1,8,32 \
+    [OPTIONS]\n       joulebook bench [OPTIONS] -- COMMAND [ARGUMENTS]...\n       \
+    joulebook bench compare|check|fit|show ...",
+    args_conflicts_with_subcommands = true
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    tool: Option<Tool>,
+    #[command(flatten)]
+    load: plans::Wanted,
+    #[command(flatten)]
+    shared: Shared,
+    /// Somebody else's load generator and its arguments: it is metered over its own time
+    #[arg(last = true)]
+    command: Vec<OsString>,
+}
+
+/// Options of both kinds of run.
+#[derive(Debug, clap::Args)]
+struct Shared {
+    /// The server under test; its cards are read only if it is this machine
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// A card it runs on: the driver's index, a UUID or its beginning, a PCI address, or cuda:N;
+    /// repeatable, the cards add up (default: 0)
+    #[arg(long = "gpu", value_name = "GPU")]
+    gpus: Vec<String>,
+    /// The agent on the server's host (http://HOST:9402), whose cards are read instead of these
+    #[arg(long, value_name = "URL")]
+    node: Option<String>,
+    /// The file that holds the agent's token
+    #[arg(long, value_name = "FILE", requires = "node")]
+    token_file: Option<PathBuf>,
+    /// How long the idle baseline takes, with the model loaded and nothing in flight
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = duration::span)]
+    baseline: Duration,
+    /// The folder of the record, which is made (default: one in this folder, named by the time)
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Write the rungs with another tool's keys as well; repeatable
+    #[arg(long, value_enum)]
+    format: Vec<Format>,
+    /// The record as JSON on standard output; a folder is written only if one is named (-o)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Shared {
+    /// What is asked of the energy half, for a server on that port.
+    fn asked(&self, port: Option<u16>) -> Asked {
+        Asked {
+            gpus: self.gpus.clone(),
+            port,
+            node: self.node.clone(),
+            token_file: self.token_file.clone(),
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<ExitCode> {
+    if let Some(tool) = &arguments.tool {
+        tool.run()
+    } else if arguments.command.is_empty() {
+        sweep::run(&arguments.load, &arguments.shared, context)
+    } else {
+        metered::run(&arguments.command, &arguments.load, &arguments.shared, context)
+    }
+}
