@@ -376,7 +376,9 @@ fn a_plot_has_every_load_and_rule() {
     let load = Load { rate: 2.0, ..loads()[4] };
     let judged = judge(&load, &[1], &Name::ALL, RHO);
     let svg = plot(&[judged]).expect("it is drawn");
-    for words in ["mixed 2/s", "in flight", "snapshot", "weighted, calibrated", "aim of p95"] {
+    for words in
+        [">\nmixed\n", "2/s, ", "in flight", "snapshot", "weighted, calibrated", "aim of p95"]
+    {
         assert!(svg.contains(words), "{words}");
     }
 }
