@@ -48,6 +48,8 @@ class Lab:
         for name, value in (export.split("=", 1) for export in exports):
             if name in ("FAKEGPU_SCENARIO", "JOULEBOOK_NVML"):
                 self.environment[name] = value
+        # As a user would: once for a card.
+        subprocess.run([str(self.program), "probe"], env=self.environment, check=True, stdout=sys.stderr)
 
     def close(self):
         self.server.kill()

@@ -116,6 +116,7 @@ fn the_joules_of_a_window_and_of_its_requests_are_the_truth() {
     assert!(said.out.contains("J/token") && said.out.contains("Idle: 70."), "{}", said.out);
     let record = lab.record();
     assert_eq!(record["source"]["place"], "local");
+    assert_eq!(record["source"]["simulated"], true, "the lab is told from a real card");
     let truths = lab.truths();
     for (at, prefix) in ["c1", "c4"].into_iter().enumerate() {
         let repeat = repeat(&record, at);

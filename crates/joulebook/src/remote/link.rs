@@ -50,7 +50,7 @@ pub(super) struct Link {
     described: Vec<wire::CardSeen>,
     residents: Vec<wire::Residents>,
     clock: Clock,
-    failures: u32,
+    pub failures: u32,
     /// Publishes that could not be true, of late.
     refused: u32,
     connected_ns: u64,
@@ -319,6 +319,13 @@ impl Link {
         self.describe();
     }
 
+    /// The agent does not say which cards there are.
+    pub fn forget_cards(&mut self) {
+        self.remote.lock().listed.clear();
+        self.described.clear();
+        self.residents.clear();
+    }
+
     /// Says to each lane what its card is.
     fn describe(&mut self) {
         let cards: Vec<_> = self.described.iter().map(listed).collect();
@@ -328,7 +335,9 @@ impl Link {
                 Ok(Some(card)) => lane.describe(card),
                 Ok(None) => lane.fails(Fault::Absent),
                 Err(error) => {
-                    tracing::warn!("{}: {error}", self.remote.status.endpoint());
+                    if lane.card.trouble() != Some(error.fault()) {
+                        tracing::warn!("{}: {error}", self.remote.status.endpoint());
+                    }
                     lane.fails(error.fault());
                 }
             }

@@ -101,7 +101,7 @@ fn twenty_at_once_are_charged_what_the_register_counted() {
         assert!(receipt.bound_joules.unwrap() > 0.0 && receipt.ttft_seconds.unwrap() >= 0.05);
         assert!(receipt.model_low.unwrap() <= receipt.joules.unwrap() * 1.000_001);
         assert!(receipt.model_high.unwrap() >= receipt.joules.unwrap() * 0.999_999);
-        assert_eq!((receipt.backend, receipt.marks.len()), ("simulated", 1));
+        assert_eq!((receipt.backend.as_ref(), receipt.marks.len()), ("simulated", 1));
         let parts = receipt.prefill_joules.unwrap() + receipt.decode_joules.unwrap();
         assert!((parts - receipt.joules.unwrap()).abs() < 1e-9);
     }

@@ -3,8 +3,15 @@
 use std::{fs, path::Path, time::Duration};
 
 use joulebook::{
-    books::{Audit, Books, JournalFile, Labels, Line, Receipt, Settings, Usage},
-    core::ledger::Account,
+    books::{Audit, Books, JournalFile, Labels, Line, Receipt, Settings, Status, Usage},
+    core::{
+        Flags, Source,
+        keeper::{self, CardFacts, Keeper, Opening, Payer, Phases, Publish},
+        ledger::{
+            Account,
+            settle::{Others, Rest, Rho, Tick},
+        },
+    },
 };
 
 use crate::bench::Bench;
@@ -107,6 +114,65 @@ fn a_journal_that_a_crash_has_cut_is_mended_and_written_on() {
     fs::write(&path, &whole[..whole.len() - 1]).unwrap();
     assert_eq!(JournalFile::append(&path).unwrap().mended(), None);
     assert_eq!(fs::read(&path).unwrap(), whole);
+}
+
+/// What an audit holds does not grow with the journal: a request that is closed in it is only counted.
+#[test]
+fn an_audit_holds_what_is_open_and_not_what_ever_was() {
+    const REQUESTS: u64 = 200_000;
+    const A_SECOND: u64 = 200;
+    let facts = CardFacts {
+        name: "GPU".into(),
+        backend: "simulated",
+        source: Source::Local,
+        lag_ns: 0,
+        lag_uncertainty_ns: 0,
+    };
+    let keeping = keeper::Settings { journal: true, ..keeper::Settings::default() };
+    let mut books = Keeper::new(keeping, [facts]);
+    let mut audit = Audit::new();
+    let (mut most, mut id) = (0, 0);
+    for second in 0..REQUESTS / A_SECOND + 70 {
+        let begin_ns = (1000 + second) * 1_000_000_000;
+        let end_ns = begin_ns + 1_000_000_000;
+        for _ in 0..A_SECOND.min(REQUESTS - id) {
+            id += 1;
+            let payer = Payer { card: 0, phases: Phases::Both, rho: Rho::default() };
+            let opening = Opening { id, payers: vec![payer], ..Opening::default() };
+            books.open(begin_ns + 1, opening).unwrap();
+            books.tokens(id, begin_ns + 2, 4);
+            books.close(id, end_ns, Status::Done, Usage::default());
+        }
+        let tick = Tick { begin_ns, end_ns, counted_uj: 300_000_000, unplaced: false };
+        books.publish(
+            0,
+            Publish {
+                tick,
+                edge_uj: 1000,
+                rest: Some(Rest { power_uw: 70_000_000, off_uw: None, model_loaded: true }),
+                spread_uw: 0,
+                others: Others::Nobody,
+                contended_by: None,
+                flags: Flags::NONE,
+            },
+        );
+        books.advance(end_ns + 2_000_000);
+        assert_eq!(
+            books.finished().count() as u64,
+            if second * A_SECOND < REQUESTS { A_SECOND } else { 0 }
+        );
+        for (_, transaction) in books.journal() {
+            audit.judge(Line::moved("GPU", transaction));
+            most = most.max(audit.held());
+        }
+    }
+    assert_eq!(audit.broken(), None);
+    let (_, card) = audit.cards().next().unwrap();
+    assert_eq!((card.requests(), audit.held()), (REQUESTS, 0));
+    // Each stands for a minute, in which late news may come of it, and the longest tick.
+    assert!(most as u64 <= 64 * A_SECOND, "{most} of {REQUESTS} requests were held");
+    let held = books.standing(0).unwrap().ledger.balances().count();
+    assert_eq!(card.accounts().len(), held, "the book itself holds no more");
 }
 
 #[test]

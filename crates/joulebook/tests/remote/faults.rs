@@ -127,11 +127,18 @@ fn a_clock_that_is_moved_is_marked_and_no_window_leaves_its_bound() {
         let bench = Bench::new();
         let agent = Agent::of(&bench.card);
         let meter = agent.meter();
+        let card = &meter.cards()[0];
+        let (pushed, refused) = (card.series().pushed(), card.cost().rejected);
         let (moved, ..) = window(&bench, &meter, || {
             agent.hand.ahead_ns.store(jump_ms * 1_000_000, Ordering::SeqCst);
             follows(&meter);
         });
         assert!(moved.flags.contains(Flags::CLOCK_SKEW), "{jump_ms} ms: {moved:?}");
+        // The publish that looked odd waited for the clock to be asked: none is lost or ill placed.
+        assert_eq!(card.cost().rejected, refused, "{jump_ms} ms");
+        let points = (pushed..card.series().pushed()).filter_map(|it| card.series().point(it));
+        let worst_ns = points.map(|point| point.uncertainty_ns).max().unwrap();
+        assert!(worst_ns < 300_000_000, "{jump_ms} ms: {worst_ns} ns");
         for _ in 0..3 {
             let (good, ..) = window(&bench, &meter, || {});
             assert_eq!(good.method, Method::Sampled, "{good:?}");

@@ -54,7 +54,7 @@ pub fn said(kept: &Kept, works: &[Work]) -> Answer {
         answer.extend(receipt);
     }
     let first = kept.receipts.first();
-    answer.insert("split".into(), json!(first.map(|receipt| receipt.rule)));
+    answer.insert("split".into(), json!(first.map(|receipt| &receipt.rule)));
     // What each of them is charged, where that is the same to the millijoule.
     let each: Vec<Option<f64>> = kept.receipts.iter().map(|receipt| receipt.joules).collect();
     let near = |one: &Option<f64>, other: &Option<f64>| {
