@@ -18,7 +18,7 @@ use std::{
 
 use joulebook_core::{
     Fault, Flags, Power, Scope,
-    estimate::Facts,
+    estimate::{Facts, Skew},
     register::{DEFAULT_CEILING, Kind},
     series::Series,
 };
@@ -257,6 +257,7 @@ impl Card {
             lag_uncertainty_s: lag.uncertainty,
             quantum_j,
             averaging_s,
+            skew: Skew::default(),
         }
     }
 
