@@ -9,6 +9,7 @@ names and by its definitions (`--format aiperf`).
 
 import argparse
 import collections
+import contextlib
 import datetime
 import importlib.metadata
 import json
@@ -16,6 +17,7 @@ import os
 import platform
 import random
 import shlex
+import signal
 import socket
 import statistics
 import subprocess
@@ -198,13 +200,19 @@ class Load:
 
 def turns(loads, repeats):
     """Runs in turns: all rungs once, then all again; each tool as often before the other as after
-    it. Interrupted, it ends, and what there is by then is reported."""
+    it."""
+    for repeat in range(1, repeats + 1):
+        for load in loads:
+            for tool in (OURS, THEIRS) if repeat % 2 else (THEIRS, OURS):
+                yield load, tool, repeat
+                print(f"{load.places} in flight: {tool}, {repeat} of {repeats}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def until_interrupted():
+    """What there is by then is reported."""
     try:
-        for repeat in range(1, repeats + 1):
-            for load in loads:
-                for tool in (OURS, THEIRS) if repeat % 2 else (THEIRS, OURS):
-                    yield load, tool, repeat
-                    print(f"{load.places} in flight: {tool}, {repeat} of {repeats}", file=sys.stderr)
+        yield
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
 
@@ -219,7 +227,7 @@ def put_figures(put, summary):
 def latency(options, folder):
     """Figures of both tools: by rung, by name, by tool, in the order of the runs."""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
-    with llama_server(options) as server:
+    with llama_server(options) as server, until_interrupted():
         loads = [Load(options, server.url, "tiny", places, folder) for places in options.concurrency]
         for load in loads:
             load.around()
@@ -285,7 +293,7 @@ def energy(options, folder):
     more: what this server takes is a matter of its clock, hardly of the machine's load."""
     found = collections.defaultdict(list)
     latencies = collections.defaultdict(lambda: collections.defaultdict(list))
-    with Lab(options, folder) as lab:
+    with Lab(options, folder) as lab, until_interrupted():
         metrics = lab.agent.url + "/dcgm/metrics"
         loads = [Load(options, lab.server.url, "lab-8b", places, folder, metrics, lab.environment)
                  for places in options.card_concurrency]
@@ -435,6 +443,7 @@ def main():
     parser.add_argument("--folder", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell has it ignored
     began, head = time.monotonic(), about()
     folder = os.path.join(options.folder, "runs", time.strftime("%Y%m%d-%H%M%S", time.gmtime()))
     os.makedirs(folder)
