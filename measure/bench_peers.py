@@ -364,7 +364,7 @@ def spread(values):
 def report_latency(server, concurrency, found):
     for places in concurrency:
         runs = [len(runs[tool]) for (at, _), runs in found.items() for tool in (OURS, THEIRS) if at == places]
-        if not all(runs):
+        if not runs or not all(runs):
             continue
         many = f"{min(runs)} to {max(runs)}" if min(runs) < max(runs) else str(max(runs))
         print(f"{server}, {places} in flight: medians of {many} runs each, and their range over the median\n")
