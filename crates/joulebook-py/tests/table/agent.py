@@ -12,7 +12,7 @@ class Agent:
     answers it can hang (`hangs_after`) or be down (`dies_after`)."""
 
     def __init__(self):
-        self.state = {"gpu": 0, "name": "Bench", "watts": 85.0, "memory_used_mib": 1000, "memory_total_mib": 16000,
+        self.state = {"name": "Bench", "watts": 85.0, "memory_used_mib": 1000, "memory_total_mib": 16000,
                       "memory_free_mib": 15000, "utilization_pct": 50, "compute_apps": []}
         self.status, self.body, self.delay_s = 200, None, 0.0
         self.hangs_after = self.dies_after = None
@@ -31,7 +31,8 @@ class Agent:
                 status, body = 404, b'{"error": "try /power or /healthz"}'
                 if url.path == "/power":
                     status = agent.status
-                    body = agent.body if agent.body is not None else json.dumps(agent.state).encode()
+                    gpu = int(parse_qs(url.query).get("gpu", ["0"])[0])
+                    body = agent.body if agent.body is not None else json.dumps({**agent.state, "gpu": gpu}).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

@@ -17,6 +17,11 @@ class Card:
     def watts(self):
         return self._changes[-1][1]
 
+    def seconds_at(self, watts):
+        """How long it has drawn that."""
+        ends = [*(t for t, _ in self._changes[1:]), time.perf_counter()]
+        return sum(end - t for (t, drawn), end in zip(self._changes, ends) if drawn == watts)
+
     def joules(self, until=None):
         """What it has drawn since it was made."""
         until = time.perf_counter() if until is None else until
@@ -57,9 +62,18 @@ class Counter(Backend):
 
     name, kind = "bench_counter", "counter"
 
+    def __init__(self, card=None):
+        super().__init__(card)
+        self.values = []
+
     def read_joules(self):
         self.reads += 1
-        return self.card.joules()
+        self.values.append(self.card.joules())
+        return self.values[-1]
+
+    def between(self):
+        """What the register has counted between its first and its last read."""
+        return self.values[-1] - self.values[0]
 
 
 class Sampler(Backend):

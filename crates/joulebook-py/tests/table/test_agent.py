@@ -6,6 +6,7 @@ The program is `giul-agent` there and `joulebook agent` here.
 import json
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -45,7 +46,7 @@ card 2
 class Node:
     """A node with its agent."""
 
-    def __init__(self, machine, *arguments):
+    def __init__(self, machine, *arguments, answers=(200,)):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -53,11 +54,13 @@ class Node:
             command = [sys.executable, "-m", "giul.agent", "--host", "127.0.0.1", "--port", str(port)]
         else:
             command = [Path(sys.executable).with_name("joulebook"), "agent", "--bind", f"127.0.0.1:{port}"]
+        self._said = open(machine.folder / f"agent-{port}", "w")
         self.process = subprocess.Popen([*command, *arguments], env=machine.environment, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                                        stdout=subprocess.DEVNULL, stderr=self._said)
         self.url = f"http://127.0.0.1:{port}"
         end = time.monotonic() + 20
-        while self.get("/nothing")[0] is None and self.process.poll() is None and time.monotonic() < end:
+        # Until it answers at all, and has had its first reading.
+        while self.get("/healthz")[0] not in answers and self.process.poll() is None and time.monotonic() < end:
             time.sleep(0.05)
 
     def get(self, path):
@@ -69,9 +72,21 @@ class Node:
         except (urllib.error.URLError, OSError):
             return None, None
 
+    def watts(self, gpu):
+        """The median of some answers."""
+        answers = []
+        for _ in range(9):
+            answers.append(self.get(f"/power?gpu={gpu}")[1]["watts"])
+            time.sleep(0.1)
+        return statistics.median(answers)
+
+    def said(self):
+        return Path(self._said.name).read_text()
+
     def close(self):
         self.process.terminate()
         self.process.wait(timeout=20)
+        self._said.close()
 
 
 @pytest.fixture(scope="session")
@@ -79,10 +94,10 @@ def nodes(lab):
     """`nodes(implementation, …)`: a node of each kind, shared by the tests."""
     kept = {}
 
-    def node(implementation, *arguments, **options):
-        key = (implementation.name, arguments, tuple(options.items()))
+    def node(implementation, *arguments, cards=CARDS, answers=(200,), **options):
+        key = (implementation.name, arguments, cards, tuple(options.items()))
         if key not in kept:
-            kept[key] = Node(lab.machine(implementation.name, CARDS, **options), *arguments)
+            kept[key] = Node(lab.machine(implementation.name, cards, **options), *arguments, answers=answers)
         return kept[key]
 
     yield node
@@ -98,7 +113,9 @@ def test_power(nodes, implementation):
     assert status == 200
     assert set(said) == {"gpu", "name", "watts", "memory_used_mib", "memory_total_mib", "memory_free_mib",
                          "utilization_pct", "compute_apps"}
-    assert (said["gpu"], said["name"], said["watts"]) == (1, "Bench 32", 231.4)
+    assert (said["gpu"], said["name"]) == (1, "Bench 32")
+    # Ours is what the register has counted since its last publish, which on a busy host is not known to the moment.
+    assert nodes(implementation).watts(1) == pytest.approx(231.4, rel=0.2)
     assert (said["memory_used_mib"], said["memory_total_mib"], said["memory_free_mib"]) == (18342, 32607, 14265)
     assert said["utilization_pct"] == 87
     kinds = {"gpu": int, "name": str, "watts": float, "memory_used_mib": int, "utilization_pct": int}
@@ -118,7 +135,7 @@ def test_who_else_is_there(nodes, implementation):
 def test_a_process_list_that_cannot_be_had(nodes, implementation):
     """Where the processes cannot be listed the list is empty, and the watts are there all the same."""
     status, said = nodes(implementation).get("/power?gpu=2")
-    assert (status, said["watts"], said["compute_apps"]) == (200, 50.0, [])
+    assert (status, said["compute_apps"]) == (200, []) and said["watts"] > 0
 
 
 GARBAGE = """case "$*" in
@@ -130,8 +147,8 @@ esac"""
 @behaviour("test_agent")
 def test_a_process_list_that_is_none(nodes, implementation):
     """A process list of nvidia-smi that cannot be read is empty, and the watts are there all the same."""
-    status, said = nodes(implementation, nvml=False, wrapper=GARBAGE).get("/power?gpu=1")
-    assert (status, said["watts"], said["compute_apps"]) == (200, 231.4, [])
+    status, said = nodes(implementation, "--gpu", "1", nvml=False, wrapper=GARBAGE).get("/power?gpu=1")
+    assert (status, said["compute_apps"]) == (200, []) and said["watts"] == pytest.approx(231.4)
 
 
 @behaviour("test_agent")
@@ -169,10 +186,23 @@ def test_health(nodes, implementation):
 
 
 @behaviour("test_agent")
-def test_a_node_that_cannot_be_read(nodes, implementation):
-    """A card that cannot be read is a 503 with one line, never a 500."""
-    status, said = nodes(implementation, nvml=False, smi=False).get("/power?gpu=0")
+def test_a_card_that_cannot_be_read(nodes, implementation):
+    """A card that cannot be read now is a 503 with one line, never a 500."""
+    lost = CARDS + "".join(f"  fault 0 inf {what} lost\n" for what in ("energy", "power", "instant", "fields"))
+    status, said = nodes(implementation, cards=lost).get("/power?gpu=2")
     assert status == 503 and said["error"]
+
+
+@behaviour("test_agent")
+@differs("Where there is nothing to serve it says why and ends, so that whoever started it sees it.")
+def test_a_node_without_a_driver(nodes, implementation, ours):
+    """On a host without nvidia-smi it runs, and every card is a 503."""
+    node = nodes(implementation, nvml=False, smi=False, answers=(503,))
+    if ours:
+        assert node.process.wait(timeout=20) != 0 and "no NVIDIA driver library" in node.said()
+    else:
+        status, said = node.get("/power?gpu=0")
+        assert status == 503 and said["error"]
 
 
 @behaviour("test_agent")

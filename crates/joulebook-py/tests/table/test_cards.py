@@ -13,13 +13,14 @@ CARD = "card 0\n  dynamic\n  idle 70\n  counter period_ms=5\n  sensor window_ms=
 IDLE_W, BUSY_W = 70.0, 400.0
 
 
-def window(at, seconds, marks=(), way="sync", settle=False, **options):
+def window(at, seconds, marks=(), way="sync", readable=True, **options):
     """A window on a busy card, and what it truly cost above idle."""
     node = at.implementation.Node(name="iris", idle_w=IDLE_W, is_local=True)
-    meter = at.implementation.Meter.for_node(node, **options)
-    # The recorder of a package that has one is running.
     at.live.set(0, BUSY_W)
-    time.sleep(0.5)
+    if readable:
+        at.ready(node)
+    time.sleep(0.3)
+    meter = at.implementation.Meter.for_node(node, **options)
 
     async def run():
         async with meter:
@@ -40,7 +41,7 @@ def window(at, seconds, marks=(), way="sync", settle=False, **options):
                 if mark:
                     meter.mark(mark)
             span = opened, at.live.now_ns()
-    energy = meter.settle(5) if settle else meter.result(tokens=100)
+    energy = meter.result(tokens=100)
     return {"energy": at.seen(energy, 100), "truth": at.truth(0, span, IDLE_W)}
 
 
@@ -68,10 +69,26 @@ def test_the_program(machine, way):
     assert energy.mean_watts == pytest.approx(BUSY_W, rel=0.15) and energy.samples >= 2
 
 
+# A card whose power.draw is a mean over a second, as on Ampere and later.
+AVERAGED = "card 0\n  dynamic\n  idle 70\n  sensor window_ms=1000 period_ms=100\n  instant supported=0\n"
+
+
+@behaviour("`Meter._window`")
+@differs("Read through a mean over a second, a shorter window shows what was before it: it is not measured by that "
+         "(`window_below_resolution`), but estimated or unknown.")
+def test_a_short_window_through_the_program(machine, ours):
+    """A window of any length that got a reading is sampled."""
+    energy = machine(AVERAGED, nvml=False).play(window, seconds=0.3, joules_per_1k_hint=4100.0)["energy"]
+    assert energy.method == ("estimated" if ours else "sampled")
+    if ours:
+        assert energy.extended["error"] == "window_below_resolution"
+
+
 @behaviour("README, Backends")
 def test_neither(machine):
     """Without either a window is estimated with a hint, backend `none`."""
-    seen = machine(CARD, nvml=False, smi=False).play(window, seconds=0.02, joules_per_1k_hint=4100.0)
+    seen = machine(CARD, nvml=False, smi=False).play(window, seconds=0.02, readable=False,
+                                                               joules_per_1k_hint=4100.0)
     energy = seen["energy"]
     assert (energy.method, energy.backend, energy.source) == ("estimated", "none", "none")
     assert energy.joules == pytest.approx(410.0)

@@ -45,11 +45,15 @@ def node(at, number, says):
                                      "serving_match": "vllm", **says})
 
 
-async def windows(at, cases):
+def windows(at, cases):
     """A window on each card, all at once; its energy with tokens and whether it watched."""
-    meters = {name: at.implementation.Meter.for_node(node(at, number, says), joules_per_1k_hint=HINT)
-              for number, (name, says) in enumerate(cases.items())}
-    await asyncio.sleep(1.5)  # so that whoever watches has looked
+    nodes = {name: node(at, number, says) for number, (name, says) in enumerate(cases.items())}
+    at.ready(*nodes.values())
+    return asyncio.run(all_at_once(at, nodes))
+
+
+async def all_at_once(at, nodes):
+    meters = {name: at.implementation.Meter.for_node(each, joules_per_1k_hint=HINT) for name, each in nodes.items()}
 
     async def window(name, meter):
         async with meter:
@@ -147,10 +151,10 @@ def test_how_they_are_named(case):
 
 
 def sync_window(at, number):
+    at.ready(node(at, number, {}))
     meter = at.implementation.Meter.for_node(node(at, number, {}), joules_per_1k_hint=HINT)
-    time.sleep(1.5)
     with meter.sync():
-        time.sleep(0.3)
+        time.sleep(0.5)
     return at.seen(meter.result(tokens=100), 100)
 
 
@@ -178,8 +182,9 @@ BRIEF = ("card 0\n  idle 16\n  step 0 216\n  counter period_ms=5\n  proc 0 inf 4
 
 def long_window(at):
     """From before the tenant comes until after it has gone."""
+    at.ready(node(at, 0, {}))
     meter = at.implementation.Meter.for_node(node(at, 0, {}), joules_per_1k_hint=HINT)
-    at.at(1.2)
+    at.at(1.5)
     with meter.sync():
         at.at(5.0)
     return at.seen(meter.result(tokens=100), 100)
@@ -196,10 +201,10 @@ def test_a_tenant_that_comes_and_goes(fresh, ours):
 
 def remote_window(at, url, apps):
     node = at.implementation.Node(name="lily", idle_w=16.0, gpu_index=1, power_endpoint=url, serving_match="vllm")
+    at.ready(node)
     meter = at.implementation.Meter.for_node(node, interval_s=0.05, joules_per_1k_hint=HINT)
-    time.sleep(0.3)
     with meter.sync():
-        time.sleep(1.2)
+        time.sleep(1.5)
     return at.seen(meter.result(tokens=100), 100)
 
 

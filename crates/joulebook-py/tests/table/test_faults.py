@@ -22,11 +22,12 @@ OURS, EVAL = "4201 20000 VLLM::EngineCore", "/home/projects/venvs/eval/bin/pytho
 CARD = f"card 0\n  idle {IDLE_W:g}\n  step 0 {BUSY_W:g}\n  counter period_ms=5\n  sensor window_ms=20 period_ms=20\n"
 
 
-def window(at, begin=1.0, end=2.0, way="sync", **node):
+def window(at, begin=1.5, end=2.5, way="sync", readable=True, **node):
     """A window between two times of the scenario, and how long it took to leave it."""
-    node = {"idle_w": IDLE_W, "is_local": True, **node}
-    meter = at.implementation.Meter.for_node(at.implementation.Node(**node), interval_s=0.05,
-                                             joules_per_1k_hint=HINT)
+    node = at.implementation.Node(**{"idle_w": IDLE_W, "is_local": True, **node})
+    if readable:
+        at.ready(node)
+    meter = at.implementation.Meter.for_node(node, interval_s=0.05, joules_per_1k_hint=HINT)
     at.at(begin)
 
     async def run():
@@ -144,7 +145,7 @@ def test_an_agent_that_says_infinity(machine, agent, ours, body):
 def test_a_program_that_says_infinity(fresh, ours):
     """nvidia-smi that prints inf in its cell of power: sampled, inf joules."""
     energy = fresh(f"{CARD}  fault 0 inf smi.power.draw text inf\n  fault 0 inf smi.power.draw.instant text inf\n"
-                   "  fault 0 inf smi.power.draw.average text inf\n", nvml=False).play(window)["energy"]
+                   "  fault 0 inf smi.power.draw.average text inf\n", nvml=False).play(window, readable=False)["energy"]
     if ours:
         assert energy.method == "estimated" and energy.mean_watts == 0.0
     else:
@@ -155,7 +156,7 @@ def test_a_program_that_says_infinity(fresh, ours):
 @differs("No card draws that much in that time: the jump is not counted.")
 def test_a_register_that_jumps_by_a_megajoule(fresh, ours):
     """A register that jumps by 1 MJ within a window: a million joules, sampled."""
-    energy = fresh(f"{CARD}  fault 1.5 inf energy jump 1000000000\n").play(window, end=2.5)["energy"]
+    energy = fresh(f"{CARD}  fault 2 inf energy jump 1000000000\n").play(window, end=3.0)["energy"]
     if ours:
         assert energy.method != "sampled" or held(energy, BUSY_W)
         assert energy.mean_watts < 2 * BUSY_W
@@ -163,18 +164,21 @@ def test_a_register_that_jumps_by_a_megajoule(fresh, ours):
         assert energy.method == "sampled" and energy.joules > 1e6
 
 
+STEPPING = "card 0\n  idle 10\n  step 0 30\n  counter period_ms=5\n  fault 2 inf energy jump -5000\n"
+
+
 @fault("a step back")
-@differs("A figure is sampled only within its bound, and otherwise unknown with a reason; the step is flagged.")
+@differs("The step is seen and said (`counter_glitch` or `counter_reset`), and the figure, if there is one, is within its "
+         "bound.")
 def test_a_register_that_steps_back(fresh, ours):
-    """A register that steps back by 5 J within a window: 5 J too few, sampled."""
-    watts = IDLE_W + 20.0
-    scenario = CARD.replace(f"step 0 {BUSY_W:g}", f"step 0 {watts:g}")
-    energy = fresh(f"{scenario}  fault 1.5 inf energy jump -5000\n").play(window)["energy"]
+    """A register that steps back by 5 J within a window that has drawn more: 5 J too few, sampled."""
+    energy = fresh(STEPPING).play(window, idle_w=10.0)["energy"]
+    truth = 20.0 * energy.seconds
     if ours:
-        assert energy.method != "sampled" or held(energy, watts)
-        assert "counter_reset" in energy.extended.get("flags", ()) or energy.extended.get("error"), energy
+        assert energy.method != "sampled" or abs(energy.joules - truth) <= energy.extended["bound_joules"], energy
+        assert {"counter_glitch", "counter_reset"} & set(energy.extended["flags"]), energy
     else:
-        assert energy.method == "sampled" and energy.joules == pytest.approx(20.0 * energy.seconds - 5.0, abs=1.5)
+        assert energy.method == "sampled" and energy.joules == pytest.approx(truth - 5.0, abs=1.0)
 
 
 class Dying(Sampler):
@@ -224,8 +228,8 @@ def test_an_agent_that_dies(machine, agent, ours):
 @differs("The same.")
 def test_a_program_that_dies(fresh, ours):
     """nvidia-smi that fails from early in a window on: the same."""
-    energy = fresh(f"{CARD}  fault 1.5 inf smi.exit 9 NVIDIA-SMI has failed\n", nvml=False).play(
-        window, end=4.0)["energy"]
+    energy = fresh(f"{CARD}  fault 2 inf smi.exit 9 NVIDIA-SMI has failed\n", nvml=False).play(
+        window, end=4.5)["energy"]
     assert energy.method == ("estimated" if ours else "sampled")
 
 
@@ -237,7 +241,7 @@ HANG_S = 6.0
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_program_that_hangs(fresh, ours, way):
     """nvidia-smi that hangs while a window closes: the request waits for it, up to 5 s."""
-    took_s = fresh(f"{CARD}  fault 1.9 3 smi.hang x {HANG_S * 1000:g}\n", nvml=False).play(window, way=way)["leaving_s"]
+    took_s = fresh(f"{CARD}  fault 2.4 3.5 smi.hang x {HANG_S * 1000:g}\n", nvml=False).play(window, way=way)["leaving_s"]
     if ours:
         assert took_s < HANG_S / 20
     else:
@@ -250,7 +254,7 @@ def test_a_program_that_hangs(fresh, ours, way):
 def test_an_agent_that_hangs(machine, agent, ours, way):
     """An agent that does not answer while a window closes: the request waits for it until its time is out."""
     timeout_s = 3.0
-    agent.hangs_after = 5
+    agent.hangs_after = 2
     took_s = machine(CARD, nvml=False, smi=False).play(leave_remote, url=agent.url, way=way, timeout_s=timeout_s)
     if ours:
         assert took_s < timeout_s / 10
@@ -325,7 +329,7 @@ def first_and_next(at):
             time.sleep(0.5)
         return meter if meter.result().method == "sampled" else None
 
-    at.at(2.0)
+    at.until(lambda: at.second() > 2.0)
     meter = at.until(again, seconds=6.0)
     return {"next": {"backend": meter.backend_name}, "energy": at.seen(meter.result())}
 

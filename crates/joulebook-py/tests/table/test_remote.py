@@ -20,8 +20,10 @@ def alone(machine):
     return machine(CARD, nvml=False, smi=False)
 
 
-def window(at, url, seconds=0.6, way="async", **options):
+def window(at, url, seconds=1.8, way="async", readable=True, **options):
     node = at.implementation.Node(name="lily", idle_w=11.0, gpu_index=1, is_local=False, power_endpoint=url)
+    if readable:
+        at.ready(node)
     meter = at.implementation.Meter.for_node(node, interval_s=0.02, **options)
 
     async def run():
@@ -48,6 +50,17 @@ def test_a_remote_node_is_measured(alone, agent, way):
     assert {"gpu": ["1"]} in [query for path, query in agent.asked if path == "/power"]
 
 
+@behaviour("`Meter._window`")
+@differs("power.draw is a mean over up to a second; a window shorter than what its readings average over is not measured by "
+         "them (`window_below_resolution`), but estimated or unknown.")
+def test_a_short_window(alone, agent, ours):
+    """A window of any length that got a reading is sampled."""
+    energy = alone.play(window, url=agent.url, seconds=0.3, joules_per_1k_hint=HINT)
+    assert energy.method == ("estimated" if ours else "sampled")
+    if ours:
+        assert energy.extended["error"] == "window_below_resolution"
+
+
 @behaviour("`RemoteAgent`")
 def test_an_endpoint_with_a_slash(alone, agent):
     """A slash at the end of the endpoint does no harm."""
@@ -58,7 +71,7 @@ def test_an_endpoint_with_a_slash(alone, agent):
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_an_agent_that_is_not_there(alone, way):
     """An agent that cannot be reached costs the measurement and not the request: estimated, 0 samples."""
-    energy = alone.play(window, url="http://127.0.0.1:1", seconds=0.05, way=way, joules_per_1k_hint=HINT,
+    energy = alone.play(window, url="http://127.0.0.1:1", seconds=0.05, way=way, readable=False, joules_per_1k_hint=HINT,
                         timeout_s=0.05)
     assert (energy.method, energy.samples, energy.source) == ("estimated", 0, "remote")
     assert energy.joules == pytest.approx(410.0)
@@ -76,7 +89,7 @@ BAD = {
 def test_an_agent_that_cannot_say(alone, agent, answer):
     """An agent that answers with an error or with something else costs the measurement and not the request."""
     agent.status, agent.body = BAD[answer]
-    energy = alone.play(window, url=agent.url, seconds=0.1, joules_per_1k_hint=HINT)
+    energy = alone.play(window, url=agent.url, seconds=0.1, readable=False, joules_per_1k_hint=HINT)
     assert (energy.method, energy.samples) == ("estimated", 0)
 
 

@@ -40,11 +40,11 @@ def test_stages_of_a_counter(implementation):
     retrieve, generate = energy.stages["retrieve"], energy.stages["generate"]
     assert list(energy.stages) == ["retrieve", "generate"]
     assert retrieve.method == generate.method == "sampled" and generate.backend == "bench_counter"
-    assert retrieve.joules == pytest.approx(130.0 * retrieve.seconds, rel=0.05)
-    assert generate.joules == pytest.approx(330.0 * generate.seconds, rel=0.05)
-    assert retrieve.idle_watts == 70.0 and retrieve.mean_watts == pytest.approx(200.0, rel=0.05)
-    assert retrieve.seconds + generate.seconds == pytest.approx(energy.seconds, rel=0.05)
-    assert retrieve.joules + generate.joules == pytest.approx(energy.joules, rel=0.05)
+    assert retrieve.joules == pytest.approx(130.0 * retrieve.seconds, rel=0.2)
+    assert generate.joules == pytest.approx(330.0 * generate.seconds, rel=0.2)
+    assert retrieve.idle_watts == 70.0 and retrieve.mean_watts == pytest.approx(200.0, rel=0.2)
+    assert retrieve.seconds + generate.seconds == pytest.approx(energy.seconds, rel=0.2)
+    assert retrieve.joules + generate.joules == pytest.approx(energy.joules, rel=0.2)
 
 
 @behaviour("test_stages")
@@ -58,7 +58,7 @@ def test_after_the_last_mark(implementation):
         time.sleep(0.3)
     energy = meter.result(tokens=100)
     assert list(energy.stages) == ["retrieve"]
-    assert energy.stages["retrieve"].joules == pytest.approx(energy.joules / 2, rel=0.1)
+    assert energy.stages["retrieve"].joules == pytest.approx(energy.joules / 2, rel=0.3)
 
 
 @behaviour("test_stages")
@@ -110,8 +110,8 @@ def test_the_same_name_twice(implementation, ours):
             meter.mark("turn")
     energy = meter.result()
     share = 1.0 if ours else 0.5
-    assert energy.stages["turn"].joules == pytest.approx(share * energy.joules, rel=0.05)
-    assert energy.stages["turn"].seconds == pytest.approx(share * energy.seconds, rel=0.05)
+    assert energy.stages["turn"].joules == pytest.approx(share * energy.joules, rel=0.2)
+    assert energy.stages["turn"].seconds == pytest.approx(share * energy.seconds, rel=0.2)
 
 
 @behaviour("test_stages")
@@ -129,8 +129,8 @@ def test_stages_the_async_way(implementation):
         return meter.result(tokens=100)
 
     stages = asyncio.run(window()).stages
-    assert stages["retrieve"].joules == pytest.approx(130.0 * stages["retrieve"].seconds, rel=0.05)
-    assert stages["generate"].joules == pytest.approx(330.0 * stages["generate"].seconds, rel=0.05)
+    assert stages["retrieve"].joules == pytest.approx(130.0 * stages["retrieve"].seconds, rel=0.2)
+    assert stages["generate"].joules == pytest.approx(330.0 * stages["generate"].seconds, rel=0.2)
 
 
 @behaviour("test_stages")

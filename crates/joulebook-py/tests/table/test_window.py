@@ -17,20 +17,26 @@ behaviour, differs = pytest.mark.behaviour, pytest.mark.differs
 HINT = 4100.0
 
 
-def near(energy, watts, tolerance=0.05):
+def near(energy, watts, tolerance=0.02):
     """Whether it is charged so many watts above idle for its length."""
     return energy.joules == pytest.approx(watts * energy.seconds, rel=tolerance)
+
+
+def counted(energy, backend):
+    """Whether it is charged what the register counted from its reading at the opening to that at the end."""
+    return energy.joules == pytest.approx(backend.between() - energy.idle_watts * energy.seconds, rel=1e-6)
 
 
 @behaviour("README, What a joule means here")
 def test_a_counter_is_charged_above_idle(implementation):
     """joules = measured − idle_w × seconds, on an energy register."""
-    meter = implementation.Meter(Counter(Card(400.0)), idle_w=70.0, source="local")
+    backend = Counter(Card(400.0))
+    meter = implementation.Meter(backend, idle_w=70.0, source="local")
     with meter.sync():
         time.sleep(0.3)
     energy = meter.result(tokens=400)
-    assert energy.method == "sampled" and near(energy, 330.0)
-    assert energy.mean_watts == pytest.approx(400.0, rel=0.05) and energy.idle_watts == 70.0
+    assert energy.method == "sampled" and counted(energy, backend) and near(energy, 330.0, 0.5)
+    assert energy.mean_watts == pytest.approx(backend.between() / energy.seconds) and energy.idle_watts == 70.0
 
 
 @behaviour("README, What a joule means here")
@@ -38,9 +44,9 @@ def test_a_gauge_is_charged_above_idle(implementation):
     """joules = measured − idle_w × seconds, on samples of power."""
     meter = implementation.Meter(Sampler(Card(110.0)), idle_w=10.0, interval_s=0.01, source="local")
     with meter.sync():
-        time.sleep(0.1)
+        time.sleep(0.2)
     energy = meter.result(tokens=50)
-    assert energy.method == "sampled" and near(energy, 100.0, 0.01)
+    assert energy.method == "sampled" and near(energy, 100.0)
     assert energy.mean_watts == pytest.approx(110.0) and energy.samples >= 2
 
 
@@ -83,7 +89,7 @@ def test_no_fabricated_zero(implementation, kind):
     energy = meter.result(tokens=28)
     assert energy.method == "estimated" and energy.joules == pytest.approx(HINT * 28 / 1000)
     # What tried, and what was seen, is still said.
-    assert energy.backend == kind.name and energy.mean_watts == pytest.approx(15.7, rel=0.05)
+    assert energy.backend == kind.name and energy.mean_watts == pytest.approx(15.7, rel=0.3)
     assert energy.samples >= 1
 
 
@@ -127,7 +133,7 @@ def test_one_window_asked_with_several_tokens(implementation):
     """`result` can be asked again, with other tokens: the same window."""
     meter = implementation.Meter(Sampler(Card(200.0)), idle_w=50.0, interval_s=0.01)
     with meter.sync():
-        time.sleep(0.05)
+        time.sleep(0.2)
     one, two = meter.result(tokens=1), meter.result(tokens=2)
     assert one.joules == two.joules and one.seconds == two.seconds
     assert two.per_token(2) == one.joules / 2
@@ -163,14 +169,15 @@ def test_the_block_is_given_the_meter(implementation):
 def test_the_async_block_is_given_the_meter(implementation):
     """`async with meter as m` gives the meter itself, and measures the same."""
     async def window():
-        meter = implementation.Meter(Counter(Card(400.0)), idle_w=70.0, source="local")
+        meter = implementation.Meter(backend, idle_w=70.0, source="local")
         async with meter as given:
             assert given is meter
             await asyncio.sleep(0.3)
         return meter.result(tokens=100)
 
+    backend = Counter(Card(400.0))
     energy = asyncio.run(window())
-    assert energy.method == "sampled" and near(energy, 330.0)
+    assert energy.method == "sampled" and counted(energy, backend)
 
 
 @behaviour("test_meter")
@@ -179,11 +186,11 @@ def test_a_gauge_the_async_way(implementation):
     async def window():
         meter = implementation.Meter(Sampler(Card(110.0)), idle_w=10.0, interval_s=0.01)
         async with meter:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
         return meter.result(tokens=100)
 
     energy = asyncio.run(window())
-    assert energy.method == "sampled" and near(energy, 100.0, 0.01) and energy.samples >= 3
+    assert energy.method == "sampled" and near(energy, 100.0) and energy.samples >= 3
 
 
 @behaviour("`Backend.aread_watts`")
@@ -199,12 +206,12 @@ def test_the_async_read_is_the_async_windows(implementation):
     async def window():
         meter = implementation.Meter(Native(), idle_w=11.0, interval_s=0.01, source="remote")
         async with meter:
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
         return meter.result(tokens=100)
 
     energy = asyncio.run(window())
     assert (energy.method, energy.source) == ("sampled", "remote") and energy.mean_watts == pytest.approx(85.0)
-    assert energy.as_dict(100)["source"] == "remote" and near(energy, 74.0, 0.01)
+    assert energy.as_dict(100)["source"] == "remote" and near(energy, 74.0)
 
 
 @behaviour("`Backend`")
@@ -219,7 +226,7 @@ def test_a_backend_of_the_packages_own_base(implementation):
 
     async def window(meter):
         async with meter:
-            await asyncio.sleep(0.03)
+            await asyncio.sleep(0.2)
 
     for run in ("sync", "async"):
         meter = implementation.Meter(Mine(), idle_w=50.0, interval_s=0.01)
@@ -227,7 +234,7 @@ def test_a_backend_of_the_packages_own_base(implementation):
             asyncio.run(window(meter))
         else:
             with meter.sync():
-                time.sleep(0.03)
+                time.sleep(0.2)
         energy = meter.result()
         assert (energy.method, energy.backend) == ("sampled", "mine")
         assert energy.mean_watts == pytest.approx(150.0)
@@ -278,17 +285,21 @@ def test_a_blocking_gauge_is_read_off_the_loop(implementation):
 
 
 @behaviour("`Meter.__aexit__`")
-@differs("Nothing is read for the window's own sake at its end: where that read blocks it would hold up the request. "
-         "A window that the gauge was too slow to see is unknown.")
+@differs("It is read at its end too, which is waited for a quarter of a second at the most; but two readings do not show "
+         "what was between them: a gauge does not measure a window shorter than the interval at which it is read "
+         "(`window_below_resolution`).")
 def test_the_last_reading(implementation, ours):
-    """A window shorter than the interval gets one more reading when it closes: two in all."""
+    """A window shorter than the interval gets one more reading when it closes: two in all, and is sampled."""
     backend = Sampler(Card(200.0))
     meter = implementation.Meter(backend, idle_w=50.0, interval_s=10.0)
     with meter.sync():
         time.sleep(0.05)
     energy = meter.result()
-    if not ours:
-        assert energy.samples == backend.reads == 2
+    assert backend.reads == 2 and energy.mean_watts == pytest.approx(200.0)
+    if ours:
+        assert energy.method == "unknown" and energy.error == "window_below_resolution"
+    else:
+        assert energy.method == "sampled" and energy.samples == 2
 
 
 @behaviour("`Meter.__init__`")
@@ -318,7 +329,8 @@ def test_the_card_is_waited_for(implementation):
         assert not called
     energy = meter.result()
     assert len(called) == 1 and energy.seconds >= 0.3 > called[0]
-    assert energy.method == "sampled" and energy.joules == pytest.approx(330.0 * 0.3, rel=0.1)
+    # From 70 W to 400 and back: above idle it is the waiting alone.
+    assert energy.method == "sampled" and energy.joules == pytest.approx(330.0 * card.seconds_at(400.0), rel=0.2)
 
 
 @behaviour("test_counter")
@@ -327,22 +339,24 @@ def test_a_failing_sync(implementation):
     def fail():
         raise RuntimeError("the device is lost")
 
-    meter = implementation.Meter(Counter(Card(400.0)), idle_w=70.0, sync=fail)
+    backend = Counter(Card(400.0))
+    meter = implementation.Meter(backend, idle_w=70.0, sync=fail)
     with meter.sync():
         time.sleep(0.3)
-    assert meter.result().method == "sampled" and near(meter.result(), 330.0)
+    assert meter.result().method == "sampled" and counted(meter.result(), backend)
 
 
 @behaviour("`Meter.__exit__`")
 def test_an_exception_goes_on(implementation):
     """A window that an exception closes measures, and the exception goes on untouched."""
-    meter = implementation.Meter(Counter(Card(400.0)), idle_w=70.0)
+    backend = Counter(Card(400.0))
+    meter = implementation.Meter(backend, idle_w=70.0)
     error = ValueError("the request's own")
     with pytest.raises(ValueError) as raised:
         with meter.sync():
             time.sleep(0.3)
             raise error
-    assert raised.value is error and meter.result().method == "sampled" and near(meter.result(), 330.0)
+    assert raised.value is error and meter.result().method == "sampled" and counted(meter.result(), backend)
 
 
 @behaviour("`Meter.__aexit__`")
@@ -353,7 +367,7 @@ def test_a_cancelled_request(implementation):
             await asyncio.sleep(60)
 
     async def cancelled():
-        meter = implementation.Meter(Counter(Card(400.0)), idle_w=70.0)
+        meter = implementation.Meter(backend, idle_w=70.0)
         task = asyncio.create_task(request(meter))
         await asyncio.sleep(0.3)
         task.cancel()
@@ -361,8 +375,9 @@ def test_a_cancelled_request(implementation):
             await task
         return meter.result()
 
+    backend = Counter(Card(400.0))
     energy = asyncio.run(cancelled())
-    assert energy.method == "sampled" and near(energy, 330.0) and energy.seconds < 30
+    assert energy.method == "sampled" and counted(energy, backend) and energy.seconds < 30
 
 
 @behaviour("README rule 3")
@@ -423,15 +438,16 @@ def test_asked_while_it_is_open(implementation, ours):
 @behaviour("`Meter`")
 def test_several_windows_at_once(implementation):
     """Windows that are open at once on one card are each charged whole."""
-    async def window(card):
-        meter = implementation.Meter(Counter(card), idle_w=70.0)
+    async def window(backend):
+        meter = implementation.Meter(backend, idle_w=70.0)
         async with meter:
             await asyncio.sleep(0.3)
         return meter.result()
 
     async def both():
-        card = Card(400.0)
-        return await asyncio.gather(window(card), window(card))
+        return await asyncio.gather(*map(window, backends))
 
-    for energy in asyncio.run(both()):
-        assert energy.method == "sampled" and near(energy, 330.0)
+    card = Card(400.0)
+    backends = Counter(card), Counter(card)
+    for energy, backend in zip(asyncio.run(both()), backends):
+        assert energy.method == "sampled" and counted(energy, backend)
