@@ -36,7 +36,10 @@ pub fn window_line(record: &Record, kind: Kind, repeat: &Repeat) -> String {
         let idle = record.baseline.as_ref().and_then(|it| it.gauge_watts());
         parts.push(match idle {
             Some(idle) => {
-                format!("{} J above idle", amount(window.above_idle_joules(idle)))
+                // What is left of equal sums is no figure.
+                let least = window.joules() * 1e-6;
+                let above = window.above_idle_joules(idle);
+                format!("{} J above idle", amount(if above.abs() < least { 0.0 } else { above }))
             }
             None => "above idle unknown".to_owned(),
         });

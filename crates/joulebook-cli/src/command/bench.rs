@@ -70,7 +70,8 @@ struct Shared {
     /// Write the rungs with another tool's keys as well; repeatable
     #[arg(long, value_enum, help_heading = RECORD)]
     format: Vec<Format>,
-    /// The record as JSON on standard output; a folder is written only if one is named (-o)
+    /// The record as JSON on standard output (of a COMMAND: standard error); a folder is written only
+    /// if one is named (-o)
     #[arg(long, help_heading = RECORD)]
     json: bool,
 }
