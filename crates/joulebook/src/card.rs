@@ -59,6 +59,10 @@ pub struct Card {
     /// A slow counter's gauge, once it has shown something.
     shape: OnceLock<Arc<Series>>,
     pub(crate) signal: Signal,
+    /// Rung at a publish alone, not at each poll.
+    publishes: Signal,
+    /// Points that there were at the last ring.
+    rung: AtomicU64,
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
     /// Who keeps its book.
@@ -136,6 +140,8 @@ impl Card {
             mean: OnceLock::new(),
             shape: OnceLock::new(),
             signal: Signal::default(),
+            publishes: Signal::default(),
+            rung: AtomicU64::new(0),
             occupancy: Occupancy::default(),
             health: Health::default(),
             shelf: Shelf::default(),
@@ -158,6 +164,15 @@ impl Card {
     /// The card, and what its register is.
     pub fn device(&self) -> Arc<Device> {
         Arc::clone(&lock(&self.device))
+    }
+
+    /// Something is known of it that was not: whoever waits looks. Called by its one writer.
+    pub(crate) fn ring(&self) {
+        self.signal.ring();
+        let pushed = self.series.pushed();
+        if self.rung.swap(pushed, Ordering::Relaxed) != pushed {
+            self.publishes.ring();
+        }
     }
 
     pub(crate) fn set_device(&self, device: Device) {

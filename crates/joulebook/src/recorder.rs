@@ -293,7 +293,7 @@ impl Recorder {
                 card.health.rejected.fetch_add(1, Ordering::Relaxed);
             }
         }
-        card.signal.ring();
+        card.ring();
     }
 
     /// One reading into the series.

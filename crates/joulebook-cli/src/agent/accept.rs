@@ -22,6 +22,8 @@ use super::{
 const HEADER_BYTES: usize = 16 * 1024;
 /// How long to wait where the system has nothing left to accept with.
 const EXHAUSTED: Duration = Duration::from_millis(50);
+/// How long what was sent may stay without a sign that it arrived, ms.
+const VANISHED_MS: u32 = 30_000;
 /// What one that is turned away is told.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
     Content-Length: 34\r\nConnection: close\r\n\r\n{\"error\": \"too many connections\"}\r\n";
@@ -72,8 +74,9 @@ fn let_in(agent: &Arc<Agent>, stream: TcpStream, router: &Router) {
 }
 
 async fn serve(agent: Arc<Agent>, stream: TcpStream, router: Router, place: Place) {
-    // A small answer is sent at once.
+    // A small answer is sent at once; a client that vanished without a word is found out.
     let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, VANISHED_MS);
     let presence = Arc::clone(&place.presence);
     let io = TokioIo::new(Guarded::new(stream, Arc::clone(&presence)));
     let service = service_fn(|request| {

@@ -114,7 +114,7 @@ impl Card {
         poll_fn(move |context| {
             let news = || Some(self.series.pushed()).filter(|pushed| *pushed > seen);
             if news().is_none() {
-                self.signal.register(context.waker());
+                self.publishes.register(context.waker());
             }
             // Looked at again: what came in between rang before anybody listened.
             news().map_or(Poll::Pending, Poll::Ready)

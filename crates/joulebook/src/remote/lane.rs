@@ -216,7 +216,7 @@ impl Lane {
         health.good_ns.store(arrived_ns, Ordering::Relaxed);
         health.polls.fetch_add(1, Ordering::Relaxed);
         self.lost_ns = None;
-        self.card.signal.ring();
+        self.card.ring();
     }
 
     /// Its agent cannot read it.
@@ -227,7 +227,7 @@ impl Lane {
         health.polls.fetch_add(1, Ordering::Relaxed);
         health.rejected.fetch_add(1, Ordering::Relaxed);
         self.mark(Flags::HOLE);
-        self.card.signal.ring();
+        self.card.ring();
     }
 
     /// A publish or an answer that cannot be true.
@@ -247,7 +247,7 @@ impl Lane {
         if self.last.is_some() {
             self.mark(Flags::HOLE);
         }
-        self.card.signal.ring();
+        self.card.ring();
     }
 
     /// Who is on the card.

@@ -166,7 +166,7 @@ impl Asking {
                 self.failures = 0;
                 lane.card.health.set_fault(None);
                 lane.card.health.good_ns.store(heard_ns, Ordering::Relaxed);
-                lane.card.signal.ring();
+                lane.card.ring();
             }
             Err(fault) => {
                 self.failures = self.failures.saturating_add(1);
