@@ -77,6 +77,14 @@ async fn serve(agent: Arc<Agent>, stream: TcpStream, router: Router, place: Plac
     // A small answer is sent at once; a client that vanished without a word is found out.
     let _ = stream.set_nodelay(true);
     let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, VANISHED_MS);
+    // One that says nothing costs no more than its place.
+    let mut draining = agent.draining.subscribe();
+    let mut first = [0];
+    tokio::select! {
+        // A look, since readiness alone is assumed at first.
+        heard = stream.peek(&mut first) => if !matches!(heard, Ok(1)) { return },
+        _ = draining.wait_for(|draining| *draining) => return,
+    }
     let presence = Arc::clone(&place.presence);
     let io = TokioIo::new(Guarded::new(stream, Arc::clone(&presence)));
     let service = service_fn(|request| {
@@ -84,7 +92,6 @@ async fn serve(agent: Arc<Agent>, stream: TcpStream, router: Router, place: Plac
     });
     let connection = http1::Builder::new().max_buf_size(HEADER_BYTES).serve_connection(io, service);
     tokio::pin!(connection);
-    let mut draining = agent.draining.subscribe();
     tokio::select! {
         _ = &mut connection => return,
         _ = draining.wait_for(|draining| *draining) => connection.as_mut().graceful_shutdown(),

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpSocket};
 /// The port of agents of this kind.
 pub const PORT: u16 = 9402;
 /// Connections that the system keeps until they are accepted.
-const BACKLOG: u32 = 1024;
+const BACKLOG: u32 = 4096;
 
 /// `10.0.0.7`, `10.0.0.7:9402`, `::`, `[::]:9402`, `localhost`.
 pub fn address(text: &str) -> Result<SocketAddr, String> {

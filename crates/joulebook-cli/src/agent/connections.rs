@@ -10,7 +10,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -27,6 +27,10 @@ const STALLED_NS: u64 = 20_000_000_000;
 /// What a connection is doing.
 #[derive(Debug)]
 pub struct Presence {
+    /// When it was let in, ns.
+    entered_ns: u64,
+    /// It has sent a whole request.
+    was_of_use: AtomicBool,
     /// Since when it waits, ns; 0 while it does not.
     waiting_ns: AtomicU64,
     /// Since when it sends a header, ns; 0 while it does not.
@@ -72,8 +76,11 @@ pub struct Place {
 
 impl Presence {
     fn new() -> Self {
+        let entered_ns = now_ns();
         Self {
-            waiting_ns: AtomicU64::new(now_ns()),
+            entered_ns,
+            was_of_use: AtomicBool::new(false),
+            waiting_ns: AtomicU64::new(entered_ns),
             header_ns: AtomicU64::new(0),
             stalled_ns: AtomicU64::new(0),
             busy: AtomicU32::new(0),
@@ -102,15 +109,17 @@ impl Presence {
     /// A request is there whole.
     pub fn busy(self: &Arc<Self>) -> Busy {
         self.busy.fetch_add(1, Ordering::Relaxed);
+        self.was_of_use.store(true, Ordering::Relaxed);
         self.waiting_ns.store(0, Ordering::Relaxed);
         self.header_ns.store(0, Ordering::Relaxed);
         Busy(Arc::clone(self))
     }
 
-    /// Since when it does nothing that would be missed.
+    /// Since when it does nothing that would be missed; one that was never of use, ever.
     fn idle_ns(&self) -> Option<u64> {
         let since = [&self.waiting_ns, &self.header_ns].map(|at| at.load(Ordering::Relaxed));
-        since.into_iter().find(|since_ns| *since_ns > 0)
+        let since_ns = since.into_iter().find(|since_ns| *since_ns > 0)?;
+        Some(if self.was_of_use.load(Ordering::Relaxed) { since_ns } else { self.entered_ns })
     }
 
     /// Whether it is to be cut.
@@ -148,10 +157,7 @@ impl Connections {
         let mut open = self.lock();
         let is_full = open.entries.len() >= self.most;
         if is_full {
-            let idle = open.entries.iter().filter_map(|(number, entry)| {
-                Some((entry.presence.idle_ns()?, *number)).filter(|_| entry.task.is_some())
-            });
-            let (_, longest) = idle.min()?;
+            let longest = open.longest_idle()?;
             open.cut(longest);
         }
         let number = open.next;
@@ -190,6 +196,21 @@ impl Connections {
 }
 
 impl Open {
+    /// The one that has waited longest. In the order they were let in: behind one that was never of
+    /// use all others have waited for less, so that a flood of such ones is looked through no further
+    /// than its first.
+    fn longest_idle(&self) -> Option<u64> {
+        let mut longest: Option<(u64, u64)> = None;
+        for (number, Entry { presence, task }) in &self.entries {
+            let Some(idle_ns) = presence.idle_ns().filter(|_| task.is_some()) else { continue };
+            longest = longest.into_iter().chain([(idle_ns, *number)]).min();
+            if !presence.was_of_use.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        longest.map(|(_, number)| number)
+    }
+
     fn cut(&mut self, number: u64) {
         if let Some(task) = self.entries.remove(&number).and_then(|entry| entry.task) {
             task.abort();
@@ -240,6 +261,31 @@ mod tests {
         drop(busy);
         assert!(enter().is_some());
         drop((second, busy_too));
+    }
+
+    #[test]
+    fn one_that_was_of_use_lately_outlives_those_that_never_were() {
+        let connections = Connections::new(4);
+        let enter = || {
+            let (place, _) = connections.enter().unwrap();
+            served(&connections, &place);
+            place
+        };
+        let is_there = |place: &Place| connections.lock().entries.contains_key(&place.number());
+        let places = [enter(), enter(), enter(), enter()];
+        let [long_ago, lately, never, header] = &places;
+        drop(long_ago.presence.busy());
+        header.presence.heard();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        drop(lately.presence.busy());
+        let mut later = Vec::new();
+        for expected in [never, header, long_ago, lately] {
+            assert!(is_there(expected));
+            later.push(enter());
+            // So that the newcomers are not the ones that go.
+            later.iter().for_each(|place| drop(place.presence.busy()));
+            assert!(!is_there(expected), "{}", expected.number());
+        }
     }
 
     #[test]
