@@ -74,9 +74,6 @@ fn let_in(agent: &Arc<Agent>, stream: TcpStream, router: &Router) {
 }
 
 async fn serve(agent: Arc<Agent>, stream: TcpStream, router: Router, place: Place) {
-    // A small answer is sent at once; a client that vanished without a word is found out.
-    let _ = stream.set_nodelay(true);
-    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, VANISHED_MS);
     // One that says nothing costs no more than its place.
     let mut draining = agent.draining.subscribe();
     let mut first = [0];
@@ -85,6 +82,9 @@ async fn serve(agent: Arc<Agent>, stream: TcpStream, router: Router, place: Plac
         heard = stream.peek(&mut first) => if !matches!(heard, Ok(1)) { return },
         _ = draining.wait_for(|draining| *draining) => return,
     }
+    // A small answer is sent at once; a client that vanished without a word is found out.
+    let _ = stream.set_nodelay(true);
+    let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, VANISHED_MS);
     let presence = Arc::clone(&place.presence);
     let io = TokioIo::new(Guarded::new(stream, Arc::clone(&presence)));
     let service = service_fn(|request| {
