@@ -48,6 +48,8 @@ class Lab:
         for name, value in (export.split("=", 1) for export in exports):
             if name in ("FAKEGPU_SCENARIO", "JOULEBOOK_NVML"):
                 self.environment[name] = value
+        # As a user would: once for a card.
+        subprocess.run([str(self.program), "probe"], env=self.environment, check=True, stdout=sys.stderr)
 
     def close(self):
         self.server.kill()
@@ -144,12 +146,23 @@ def points(lab, seconds):
     print("```text\n" + said.strip() + "\n```\n")
     true = line([(b, decode_token(b) / PREFILL_J) for b in (1, 8, 32, 128)])
     print(f"The engine's own at those points: {true[0]:.3f} + {true[1]:.2f}/B.\n")
-    print("The ledger in simulated time with it (`joulebook-lab score --load mixed`, 3 seeds):\n")
+    print("The ledger in simulated time (`joulebook-lab score --load mixed`, 3 seeds), median and p95 of the errors of\n"
+          "requests, with ρ = 8, with the engine's own ρ, and with the one stored here (`--rho FILE`):\n")
     score = [str(lab.program.parent / "joulebook-lab"), "score", "--load", "mixed", "--rule", "rho8",
              "--rule", "calibrated", "--json"]
-    for name, more in (("the engine's own ρ", []), ("the stored ρ", ["--rho", str(rho)])):
+    found = {}
+    for name, more in (("own", []), ("stored", ["--rho", str(rho)])):
         out = subprocess.run(score + more, check=True, capture_output=True, text=True).stdout
-        print(f"{name}:\n\n```json\n{out.strip()}\n```\n")
+        for text in out.splitlines():
+            judged = json.loads(text)
+            if not judged["overload"]:
+                row = judged["rate_per_second"], judged["mean_in_flight"], judged["knowledge"]
+                rule = "8" if judged["rule"] == "rho8" else name
+                errors_of = judged["all_seeds"]
+                found.setdefault(row, {})[rule] = (
+                    f"{errors_of['median_error_share'] * 100:.2f} %, {errors_of['p95_error_share'] * 100:.1f} %")
+    table(["rate", "in flight", "known", "ρ = 8", "the engine's own ρ", "the stored ρ"],
+          [[f"{rate:g}/s", f"{flight:.0f}", known, of["8"], of["own"], of["stored"]] for (rate, flight, known), of in sorted(found.items())])
     lengths = lab.folder / "mixed.txt"
     mixed(lengths, 2000, 1)
     rows = []

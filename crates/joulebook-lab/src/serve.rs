@@ -3,8 +3,8 @@
 //!
 //! `/v1/models`, `/v1/completions` and `/v1/chat/completions` are answered as other servers of that
 //! interface do; `/truth` says what each request that is over truly cost, and what the card drew
-//! between two instants. The card is one of a [`Machine`]: whatever reads it through the lab's
-//! `libnvidia-ml.so.1` or `nvidia-smi` sees what the engine draws.
+//! between two instants. The card is one of a [`Machine`](crate::machine::Machine): whatever reads it
+//! through the lab's `libnvidia-ml.so.1` or `nvidia-smi` sees what the engine draws.
 //!
 //! Invariants: an answer's tokens are the engine's, one chunk each, sent when they are emitted;
 //! counts of tokens depend on the text alone; a client who leaves is let go. Nothing here measures.

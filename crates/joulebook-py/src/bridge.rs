@@ -8,7 +8,7 @@
 //! its own, and what its parent waited for is not waited for there.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -71,20 +71,24 @@ pub fn seconds(seconds: f64) -> Duration {
 }
 
 /// Calls `then` with the job's value once it is there, at the latest after `timeout`.
-pub fn wait(job: Box<dyn Job>, timeout: Option<Duration>, then: Py<PyAny>) {
-    let waiting = Waiting { job, until: Instant::now() + timeout.unwrap_or(LONGEST), then };
+pub fn wait(job: Box<dyn Job>, timeout: Duration, then: Py<PyAny>) {
+    let waiting = Waiting { job, until: Instant::now() + timeout, then };
     // Locked by threads that hold the interpreter alone.
     let mut bridge = BRIDGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let sender = bridge.get_or_insert_with(|| {
+    if bridge.is_none() {
         let (sender, receiver) = mpsc::channel();
         let bell = sender.clone();
         let run = move || run(&receiver, &bell);
-        if let Err(error) = thread::Builder::new().name("joulebook-wait".to_owned()).spawn(run) {
-            tracing::warn!("no thread to wait for measurements: {error}");
-        }
-        sender
-    });
-    let _ = sender.send(Message::New(waiting));
+        let spawned = thread::Builder::new().name("joulebook-wait".to_owned()).spawn(run);
+        *bridge = spawned.is_ok().then_some(sender);
+    }
+    let sender = bridge.clone();
+    drop(bridge);
+    match sender {
+        Some(sender) => drop(sender.send(Message::New(waiting))),
+        // The system gives no more threads: nobody waits for ever.
+        None => waiting.hand_over(),
+    }
 }
 
 /// Runs something that may take long on a thread of its own, and calls `then` with what came of it.
@@ -102,41 +106,46 @@ pub fn run_apart<T: Send + 'static>(
 }
 
 fn run(receiver: &Receiver<Message>, sender: &Sender<Message>) {
-    let mut waiting: BTreeMap<u64, Waiting> = BTreeMap::new();
+    let mut waiting: HashMap<u64, (Waiting, Waker)> = HashMap::new();
+    let mut deadlines: BTreeSet<(Instant, u64)> = BTreeSet::new();
     let mut next = 0;
     loop {
-        let until = waiting.values().map(|it| it.until).min();
-        let left = until.map_or(LONGEST, |until| until.saturating_duration_since(Instant::now()));
-        let number = match receiver.recv_timeout(left) {
-            Ok(Message::New(job)) => {
-                next += 1;
-                waiting.insert(next, job);
-                Some(next)
+        let now = Instant::now();
+        if let Some((until, number)) = deadlines.first().copied().filter(|(until, _)| *until <= now)
+        {
+            deadlines.remove(&(until, number));
+            if let Some((late, _)) = waiting.remove(&number) {
+                late.hand_over();
             }
-            Ok(Message::Look(number)) => Some(number),
-            Err(RecvTimeoutError::Timeout) => None,
+            continue;
+        }
+        let left = deadlines.first().map_or(LONGEST, |(until, _)| *until - now);
+        let number = match receiver.recv_timeout(left) {
+            Ok(Message::New(new)) => {
+                next += 1;
+                let waker = Waker::from(Arc::new(Bell { number: next, sender: sender.clone() }));
+                deadlines.insert((new.until, next));
+                waiting.insert(next, (new, waker));
+                next
+            }
+            Ok(Message::Look(number)) => number,
+            Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        if let Some(number) = number
-            && let Some(it) = waiting.get_mut(&number)
-        {
-            let waker = Waker::from(Arc::new(Bell { number, sender: sender.clone() }));
-            if it.job.poll(&mut Context::from_waker(&waker)).is_ready() {
-                it.until = Instant::now();
+        let Some((it, waker)) = waiting.get_mut(&number) else { continue };
+        if it.job.poll(&mut Context::from_waker(waker)).is_ready() {
+            deadlines.remove(&(it.until, number));
+            if let Some((ready, _)) = waiting.remove(&number) {
+                ready.hand_over();
             }
         }
-        let now = Instant::now();
-        waiting.retain(|_, it| {
-            let over = it.until <= now;
-            if over {
-                it.job.prepare();
-                handing(|py| {
-                    let value = it.job.hand_over(py)?;
-                    it.then.call1(py, (value,)).map(drop)
-                });
-            }
-            !over
-        });
+    }
+}
+
+impl Waiting {
+    fn hand_over(mut self) {
+        self.job.prepare();
+        handing(|py| self.then.call1(py, (self.job.hand_over(py)?,)).map(drop));
     }
 }
 

@@ -278,7 +278,7 @@ impl Meter {
     fn _settle_then(&self, py: Python<'_>, timeout_s: f64, tokens: Option<i64>, then: Py<PyAny>) {
         let (pending, asked) = self.pending(py, tokens);
         let job = Box::new(Settling { pending, asked, energy: None });
-        bridge::wait(job, Some(bridge::seconds(timeout_s)), then);
+        bridge::wait(job, bridge::seconds(timeout_s), then);
     }
 
     /// The object that reads the card: the one given, or one for what was found; None without.
@@ -396,7 +396,9 @@ impl Meter {
 
     /// Calls `then` with None when its first reading is there, or is not worth waiting for.
     fn _ready_then(&self, then: Py<PyAny>) {
-        bridge::wait(Box::new(FirstReading(self.native())), None, then);
+        let native = self.native();
+        let patience = native.patience();
+        bridge::wait(Box::new(FirstReading(native)), patience, then);
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

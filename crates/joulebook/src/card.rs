@@ -23,6 +23,7 @@ use joulebook_core::{
     series::Series,
 };
 pub use passed_on::Tally;
+pub(crate) use passed_on::UNSEEN;
 use state::StateLog;
 pub use told::Told;
 pub(crate) use told::{Elsewhere, unknown_device};

@@ -8,7 +8,10 @@
 use super::{
     interval::{self, Interval},
     record::{Kind, Record, Repeat, Rung},
-    report::above_idle_per_token,
+    report::{
+        above_idle_per_token,
+        digits::{BOUND, digits},
+    },
     ruler::Ruler,
     sums::Sums,
 };
@@ -208,7 +211,11 @@ fn caption(
     };
     let mut parts = vec![spread];
     if let Some(ruler) = ruler {
-        parts.push(format!("Energy by the {}.", ruler.name()));
+        let bound = ruler.worst_bound(rungs.iter().map(|(_, rung)| *rung));
+        let bound = bound.map_or(String::new(), |share| {
+            format!(", off by {} % at most", digits(share * 100.0, BOUND))
+        });
+        parts.push(format!("Energy by the {}{bound}.", ruler.name()));
         if let Some(watts) = ruler.idle_watts(record) {
             parts.push(format!("Idle {watts:.1} W."));
         }

@@ -11,7 +11,7 @@ use super::{
     sums::{Sums, latencies},
 };
 
-mod digits;
+pub mod digits;
 
 use digits::{BOUND, RATIO, amount, digits};
 
@@ -36,7 +36,10 @@ pub fn window_line(record: &Record, kind: Kind, repeat: &Repeat) -> String {
         let idle = record.baseline.as_ref().and_then(|it| it.gauge_watts());
         parts.push(match idle {
             Some(idle) => {
-                format!("{} J above idle", amount(window.above_idle_joules(idle)))
+                // What is left of equal sums is no figure.
+                let least = window.joules() * 1e-6;
+                let above = window.above_idle_joules(idle);
+                format!("{} J above idle", amount(if above.abs() < least { 0.0 } else { above }))
             }
             None => "above idle unknown".to_owned(),
         });
@@ -221,10 +224,11 @@ fn notes(record: &Record) -> Vec<String> {
             } else {
                 "; one repeat a rung, so how far they scatter is not known"
             };
-            notes.push(format!(
-                "J/token is gross, then above idle, by the {}{spread}.",
-                ruler.name()
-            ));
+            let bound = ruler.worst_bound(&record.rungs).map_or(String::new(), |share| {
+                format!(", which can itself be off by {} % at most", digits(share * 100.0, BOUND))
+            });
+            let by = ruler.name();
+            notes.push(format!("J/token is gross, then above idle, by the {by}{bound}{spread}."));
             notes.push(match ruler.idle_watts(record) {
                 Some(watts) => format!("Idle: {watts:.1} W{}.", readings(record, ruler)),
                 None => "No idle baseline: nothing can be said above idle.".to_owned(),

@@ -52,7 +52,7 @@ def node(**more):
 
 def check(energy, stages):
     assert (energy.method, energy.source, energy.backend) == ("sampled", "remote", "remote_agent"), energy
-    assert energy.samples >= 3, energy
+    assert energy.samples >= 2, energy
     # Polls that come late on a busy host make single powers vague.
     assert abs(energy.mean_watts - 400) < 120, energy
     # Charged above idle, over its own seconds.
@@ -60,19 +60,19 @@ def check(energy, stages):
     assert sorted(energy.stages) == stages, energy
 
 with Meter.for_node(node(), interval_s=0.05) as meter:
-    time.sleep(0.3); meter.mark("prefill"); time.sleep(0.3)
+    time.sleep(0.7); meter.mark("prefill"); time.sleep(0.7)
 check(meter.result(tokens=100), ["prefill"])
 assert meter.result(tokens=100).per_token(100) > 0
 
 async def main():
     async with Meter.for_node(node(serving_match="vllm"), interval_s=0.05) as meter:
-        await asyncio.sleep(0.3); meter.mark("prefill"); await asyncio.sleep(0.3)
+        await asyncio.sleep(0.7); meter.mark("prefill"); await asyncio.sleep(0.7)
     check(meter.result(), ["prefill"])
     assert not meter.result().contended
 
     # Somebody else's work on the card.
     async with Meter.for_node(node(gpu_index=1, serving_match="vllm"), interval_s=0.05) as meter:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)
     result = meter.result()
     assert result.contended and result.method == "unknown", result
     assert result.contended_by == "/usr/bin/train (600 MiB)", result

@@ -116,6 +116,7 @@ fn the_joules_of_a_window_and_of_its_requests_are_the_truth() {
     assert!(said.out.contains("J/token") && said.out.contains("Idle: 70."), "{}", said.out);
     let record = lab.record();
     assert_eq!(record["source"]["place"], "local");
+    assert_eq!(record["source"]["simulated"], true, "the lab is told from a real card");
     let truths = lab.truths();
     for (at, prefix) in ["c1", "c4"].into_iter().enumerate() {
         let repeat = repeat(&record, at);
@@ -267,7 +268,7 @@ fn somebody_elses_load_generator_is_metered_over_its_own_time() {
     let script = "sleep 2; echo theirs; exit 3";
     let said = said(command.arg("-o").arg(&folder).args(["--", "sh", "-c", script]));
     assert_eq!(said.code, Some(3), "{}", said.err);
-    assert!(said.out.starts_with("theirs\n"), "{}", said.out);
+    assert_eq!(said.out, "theirs\n", "its output is its own");
     let record = json(&std::fs::read_to_string(folder.join("record.json")).unwrap());
     assert_eq!(record["target"]["exit_code"], 3);
     // It failed, so its figures are in no sum; the window stands all the same.
@@ -290,7 +291,7 @@ fn a_card_that_draws_a_constant_300_w_reads_300_w() {
         assert!((watts - 300.0).abs() <= 1.5, "{key}: {watts}");
     }
     assert!((number(&record, "command_gpu_rail_joules_per_token") - 1.0).abs() < 0.05);
-    assert!(said.out.contains("whom the command drives is not known"), "{}", said.out);
+    assert!(said.err.contains("whom the command drives is not known"), "{}", said.err);
 }
 
 #[test]

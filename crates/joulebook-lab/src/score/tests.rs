@@ -223,6 +223,13 @@ fn a_tenant_pays_for_what_he_draws() {
         assert!(tenant == Tenant::Seen || accounts.foreign > 2.0 * foreign);
         let drawn: f64 = cards[0].ticks.iter().map(Tick::joules).sum();
         let booked = accounts.total();
+        // Whoever has no figure has a range, from nothing to all as if alone.
+        let untold = accounts.charges.iter().zip(&requests).zip(&run.requests);
+        for ((charge, _), request) in untold.filter(|((charge, _), _)| charge.joules.is_none()) {
+            let (low, high) = charge.range.expect("a range");
+            let truth = request.truth.joules();
+            assert!(low == 0.0 && truth <= high * 1.02 + 0.5, "{truth} {charge:?}");
+        }
         // A receipt without a figure says nothing of what was charged before the tenant came.
         assert!(booked <= drawn + 1e-6 && booked > 0.8 * drawn, "{booked} of {drawn} J");
     }
@@ -376,7 +383,9 @@ fn a_plot_has_every_load_and_rule() {
     let load = Load { rate: 2.0, ..loads()[4] };
     let judged = judge(&load, &[1], &Name::ALL, RHO);
     let svg = plot(&[judged]).expect("it is drawn");
-    for words in ["mixed 2/s", "in flight", "snapshot", "weighted, calibrated", "aim of p95"] {
+    for words in
+        [">\nmixed\n", "2/s, ", "in flight", "snapshot", "weighted, calibrated", "aim of p95"]
+    {
         assert!(svg.contains(words), "{words}");
     }
 }

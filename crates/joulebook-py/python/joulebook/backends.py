@@ -176,11 +176,11 @@ def read_power_w(gpu_index: int | str = 0) -> float | None:
     return None if state is None else state["watts"]
 
 
-def read_compute_apps(gpu_index: int | str = 0) -> list[ComputeApp]:
-    """The processes on a card of this machine; empty also where they cannot be listed, as in giul.
-    read_gpu_state() tells that apart from nobody. Asks the driver."""
+def read_compute_apps(gpu_index: int | str = 0) -> list[ComputeApp] | None:
+    """The processes on a card of this machine. None where they cannot be listed, which is another
+    thing than nobody. Asks the driver."""
     state = read_gpu_state(gpu_index)
-    return [] if state is None else state["compute_apps"] or []
+    return None if state is None else state["compute_apps"]
 
 
 async def probe_node(node: NodeLike | None, timeout_s: float = 3.0) -> CardState | None:

@@ -167,7 +167,7 @@ impl Ticket {
 
     fn _settle_then(&self, timeout_s: f64, then: Py<PyAny>) {
         let job = Box::new(Receiving { pending: self.pending(), receipt: None });
-        bridge::wait(job, Some(bridge::seconds(timeout_s)), then);
+        bridge::wait(job, bridge::seconds(timeout_s), then);
     }
 
     fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {

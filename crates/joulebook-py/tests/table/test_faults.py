@@ -254,7 +254,7 @@ def test_a_program_that_hangs(fresh, ours, way):
 def test_an_agent_that_hangs(machine, agent, ours, way):
     """An agent that does not answer while a window closes: the request waits for it until its time is out."""
     timeout_s = 3.0
-    agent.hangs_after = 5
+    agent.hangs_after = 2
     took_s = machine(CARD, nvml=False, smi=False).play(leave_remote, url=agent.url, way=way, timeout_s=timeout_s)
     if ours:
         assert took_s < timeout_s / 10

@@ -58,14 +58,16 @@ pub fn folder(shared: &Shared) -> anyhow::Result<Option<PathBuf>> {
 }
 
 impl Shared {
-    /// Writes and says all there is; the exit code.
+    /// Writes and says all there is; the exit code. Beside a command standard output is the
+    /// command's, and what is said goes to standard error.
     pub fn tell(&self, record: &mut Record, folder: Option<&Path>) -> anyhow::Result<ExitCode> {
         record.close();
         let written = folder.map(|folder| self.write(record, folder)).transpose();
-        if self.json {
-            anstream::print!("{}", output::json(record)?);
+        let text = if self.json { output::json(record)? } else { report::page(record) };
+        if record.target.command.is_empty() {
+            anstream::print!("{text}");
         } else {
-            anstream::print!("{}", report::page(record));
+            anstream::eprint!("{text}");
         }
         // What was measured is told before what could not be written.
         if let Some(folder) = folder {

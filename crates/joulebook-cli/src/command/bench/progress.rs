@@ -30,10 +30,15 @@ impl Progress {
 
     /// Begins something, by name.
     pub fn begin(&self, name: String, what: &str) {
-        self.bar.reset();
-        self.bar.set_prefix(name);
+        // Named before it is drawn.
         self.bar.set_message(what.to_owned());
-        self.bar.set_position(0);
+        self.bar.set_prefix(name);
+        self.bar.reset();
+    }
+
+    /// So much of it is over, 0 to 1.
+    pub fn share(&self, share: f64) {
+        self.bar.set_position((share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }
 
     /// It goes on.
@@ -46,7 +51,7 @@ impl Progress {
             Stage::CoolDown | Stage::Over => "cooling down",
         };
         self.bar.set_message(format!("{stage}: {} answered{failed}", sight.done));
-        self.bar.set_position((sight.share.clamp(0.0, 1.0) * STEPS as f64) as u64);
+        self.share(sight.share);
     }
 
     /// A line that stays.
@@ -55,9 +60,11 @@ impl Progress {
             self.bar.suspend(|| anstream::eprintln!("{line}"));
         }
     }
+}
 
-    /// Nothing more comes.
-    pub fn end(&self) {
+impl Drop for Progress {
+    /// Nothing more comes, also where the run ends by an error.
+    fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }

@@ -36,6 +36,8 @@ use crate::{
 /// A card that has just answered something is let come to rest, and what averages its power to
 /// forget it.
 const REST: Duration = Duration::from_millis(1500);
+/// How often whoever watches is told that the baseline goes on.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long receipts may take to settle after a repeat.
 const RECEIPTS: Duration = Duration::from_secs(4);
 
@@ -75,12 +77,14 @@ pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Re
     target.stream = arguments.streams();
     target.ignore_eos = arguments.ignores_eos();
     target.patience = arguments.timeout();
-    let begun = Instant::now();
+    let progress = Progress::new(shared.json);
+    progress.begin("target".to_owned(), "finding out how it counts, and letting it rest");
     let mut warnings = Vec::new();
     let counted = runtime.block_on(async {
         target.choose(arguments.model()).await?;
         target.measure_counting(arguments.repeats().next().map_or(1, |(_, seed)| seed)).await
     });
+    let at_work = Instant::now();
     if !counted.map_err(refused)? {
         warnings.push(
             "answers do not say how many tokens a prompt had: lengths of prompts are guesses, and \
@@ -107,9 +111,8 @@ pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Re
         })?;
         energy.accounts().keep_in(file);
     }
-    std::thread::sleep(REST.saturating_sub(begun.elapsed()).min(REST));
+    std::thread::sleep(REST.saturating_sub(at_work.elapsed()));
 
-    let progress = Progress::new(shared.json);
     let start_ns = now_ns();
     let about = record::Target {
         url: Some(target.address.url()),
@@ -129,8 +132,8 @@ pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Re
         progress: &progress,
     };
     runtime.block_on(run.all(&plans, arguments, shared.baseline, rho));
-    progress.end();
     let mut record = run.finish();
+    drop(progress);
     shared.tell(&mut record, folder.as_deref())
 }
 
@@ -184,9 +187,10 @@ impl Run<'_> {
     async fn baseline(&mut self, length: Duration, rho: Rhos) {
         self.progress.begin("idle".to_owned(), "nothing in flight");
         let opened = self.energy.open();
-        tokio::select! {
-            () = tokio::time::sleep(length) => {}
-            _ = self.stop.wait_for(|stop| *stop) => {}
+        let begun = Instant::now();
+        while begun.elapsed() < length && !*self.stop.borrow() {
+            self.progress.share(begun.elapsed().as_secs_f64() / length.as_secs_f64());
+            tokio::time::sleep(LOOK.min(length.saturating_sub(begun.elapsed()))).await;
         }
         let figures = self.energy.settle(opened.close()).await;
         self.record.baseline = self.energy.keep_baseline(&figures, rho);
