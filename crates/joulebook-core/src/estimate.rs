@@ -16,7 +16,7 @@ mod alone;
 mod curve;
 mod gauge;
 
-pub use alone::{Neighbours, alone, is_pinned};
+pub use alone::{Neighbours, alone, is_pinned, tells_neighbours};
 pub use curve::{Curve, Edge};
 pub use gauge::{Edges, gauge, settles_after_s};
 use serde::{Deserialize, Serialize};

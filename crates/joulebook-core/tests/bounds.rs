@@ -248,7 +248,11 @@ proptest! {
         let curve = Curve::new(&points, &facts);
         let neighbours = Neighbours { rest_w: Some(DEEPEST_W), occupied: &|_, _| false };
         let found = alone(&curve, span, &neighbours);
-        prop_assert!(found.is_some());
+        // Over a long way it would take in what others do beside the window.
+        prop_assert_eq!(found.is_some(), skew.together_s <= 0.03);
+        if found.is_none() {
+            return holds(&settled(&curve, span, &neighbours).unwrap(), truth.over(span));
+        }
         holds(&found.unwrap(), truth.over(span))?;
         let named = settled(&curve, span, &neighbours).unwrap();
         prop_assert_eq!(named.rule, Rule::Alone);

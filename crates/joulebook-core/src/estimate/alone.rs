@@ -28,6 +28,9 @@ const MOST_TICKS: usize = 5;
 const LEAST_BEFORE: usize = 2;
 /// Quiet ticks before must end within this of the opening, s.
 const REACH_S: f64 = 2.0;
+/// Where stamps may be off together by more than this share of the period, work beside the window
+/// would be taken for the window's that its own host's stamps tell apart from it.
+const WORST_SKEW: f64 = 0.3;
 /// Publish periods after the end within which a quiet tick must have come.
 const MOST_WAIT: f64 = 3.0;
 
@@ -58,9 +61,17 @@ enum Placed {
     Anyhow,
 }
 
+/// Whether stamps are known well enough for the rule to be tried.
+pub fn tells_neighbours(facts: &Facts) -> bool {
+    facts.skew.together_s <= WORST_SKEW * facts.period_s
+}
+
 /// The estimate, where the rule holds.
 pub fn alone(curve: &Curve<'_>, span: Span, neighbours: &Neighbours<'_>) -> Option<Estimate> {
     let facts = curve.facts();
+    if !tells_neighbours(facts) {
+        return None;
+    }
     let placed = well_placed(curve.points(), facts.period_s);
     around(&placed, Placed::Well, facts, span, neighbours)
         .or_else(|| around(curve.points(), Placed::Anyhow, facts, span, neighbours))

@@ -297,7 +297,11 @@ pub(super) fn is_settled(
     let facts = card.facts();
     let to_ns = pending.close_ns + ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
     let mut after = card.series.span(to_ns, to_ns, 1, ENOUGH);
-    let skew_ns = (card.in_common(&mut after, facts).skew.together_s * 1e9) as u64;
+    let facts = card.in_common(&mut after, facts);
+    if !estimate::tells_neighbours(&facts) {
+        return reached;
+    }
+    let skew_ns = (facts.skew.together_s * 1e9) as u64;
     let is_beyond =
         |point: &Point| point.at_ns >= to_ns + skew_ns + u64::from(point.uncertainty_ns);
     let first = after.iter().position(is_beyond).unwrap_or(after.len());

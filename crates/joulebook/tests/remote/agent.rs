@@ -156,6 +156,12 @@ impl Agent {
     }
 }
 
+/// Nobody is on the card, and that can be seen.
+pub fn nobody() -> wire::Residents {
+    let processes = Some(Vec::new());
+    wire::Residents { gpu: 0, from_ns: 0, processes, error: None, family: Vec::new() }
+}
+
 pub fn at(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }

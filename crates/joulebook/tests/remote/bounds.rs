@@ -4,10 +4,10 @@
 
 use std::{sync::atomic::Ordering, thread, time::Duration};
 
-use joulebook::{Meter, Node};
+use joulebook::{Meter, Node, core::estimate::Rule};
 
 use super::{
-    agent::{Agent, at, meter},
+    agent::{Agent, at, meter, nobody},
     bench::{Bench, Moment, REST_W},
     relay::relay,
 };
@@ -18,6 +18,7 @@ const LONG: Duration = Duration::from_secs(20);
 #[derive(Debug, Default)]
 struct Count {
     figures: u32,
+    alone: u32,
     missing: u32,
     outside: u32,
 }
@@ -27,6 +28,7 @@ impl Count {
         match (measured.gross_joules, measured.bound_joules) {
             (Some(gross_j), Some(bound_j)) => {
                 self.figures += 1;
+                self.alone += u32::from(measured.rule == Some(Rule::Alone));
                 if (gross_j - truth_j).abs() > bound_j + open_j {
                     self.outside += 1;
                     println!("{truth_j} J (± {open_j}) is not {measured:?}");
@@ -59,7 +61,7 @@ fn measure(
     let open_s = (opened.after_ns - opened.before_ns + closed.after_ns - closed.before_ns) as f64;
     let open_j = 700.0 * open_s / 1e9 + 0.01;
     if goes_on {
-        thread::sleep(Duration::from_millis(250));
+        thread::sleep(Duration::from_millis(150));
         bench.draws(REST_W);
     }
     let [local, remote] = pending;
@@ -77,6 +79,8 @@ fn no_remote_window_lies_outside_of_its_bound() {
     for (there, back) in [(0, 0), (20, 20), (200, 200), (5, 60)] {
         let agent = Agent::of(&bench.card);
         agent.hand.ahead_ns.store(3_000_000_000, Ordering::SeqCst);
+        // So that the rule alone may be taken, too.
+        agent.hand.residents(nobody());
         let ms = Duration::from_millis;
         let way = relay(agent.port, ms(there), ms(back));
         let remote = meter(&Node::at(at(way), "0").idle_watts(REST_W));

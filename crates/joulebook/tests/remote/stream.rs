@@ -7,7 +7,7 @@ use joulebook::{
 };
 
 use super::{
-    agent::{Agent, follows, meter},
+    agent::{Agent, follows, meter, nobody},
     bench::{Bench, Moment, REST_W, block_on, eventually, holds},
 };
 
@@ -19,6 +19,7 @@ fn a_window_on_a_remote_card_is_a_counters_and_settles_by_the_same_rules() {
         let bench = Bench::new();
         let agent = Agent::of(&bench.card);
         agent.hand.ahead_ns.store(ahead_s * 1_000_000_000, Ordering::SeqCst);
+        agent.hand.residents(nobody());
         let meter = agent.meter();
         let (opened, mut window) = Moment::of(|| meter.open());
         bench.works(400.0, 150);
