@@ -187,7 +187,7 @@ def test_no_loop_waits_for_a_slow_program(cards):
         machine.close()
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
-    assert said["worst_s"] < 1.0, said
+    assert said["worst_s"] < 2.0, said
 
 
 def test_the_state_of_a_card_that_only_the_program_can_read(cards):
