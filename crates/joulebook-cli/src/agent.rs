@@ -84,7 +84,7 @@ pub struct Settings {
     pub profiles: Option<Profiles>,
     /// Room for so many connections.
     pub connections: usize,
-    /// Show dcgm-exporter's names on `/metrics`, too.
+    /// Show dcgm-exporter's names on `/metrics`.
     pub dcgm: bool,
 }
 
@@ -227,6 +227,12 @@ impl Agent {
             let floor = seen.idle_watts.map(|watts| format!(", {watts:.1} W at rest"));
             let floor = floor.unwrap_or_default();
             anstream::println!("  card {}: {}, {how}{floor}", seen.gpu, seen.name);
+        }
+        if listing.seats.iter().any(|seat| seat.is_unprobed()) {
+            anstream::println!(
+                "{FAINT}  cards that were not probed are read at a pace of our own; `joulebook probe` \
+                 lets them be followed{FAINT:#}"
+            );
         }
         if let Some(why) = &listing.unknown {
             anstream::println!("  its cards cannot be listed now: {}", why.words);

@@ -12,6 +12,7 @@ mod bench;
 mod config;
 mod demo;
 mod idle;
+mod nodes;
 mod probe;
 mod read;
 mod run;
@@ -31,6 +32,8 @@ pub enum Command {
     Read(read::Arguments),
     /// Serve this node's cards over HTTP: to readers on other hosts, Prometheus, and old clients
     Agent(agent::Arguments),
+    /// Show what can be read of the cards of all nodes now, or what their books come to
+    Nodes(nodes::Arguments),
     /// Check a journal of the books: every microjoule charged once, or the entry that breaks it
     Audit(audit::Arguments),
     /// Say what a token costs at each level of concurrency, and hold records against each other
@@ -49,6 +52,7 @@ impl Command {
             Self::Run(arguments) => run::run(&arguments, context),
             Self::Read(arguments) => read::run(arguments),
             Self::Agent(arguments) => agent::run(arguments, context),
+            Self::Nodes(arguments) => nodes::run(&arguments, context),
             Self::Audit(arguments) => audit::run(&arguments),
             Self::Bench(arguments) => bench::run(&arguments, context),
             Self::Config(arguments) => config::run(&arguments, context),
@@ -61,6 +65,8 @@ impl Command {
         match self {
             Self::Run(_) | Self::Demo(_) => "off",
             Self::Agent(_) => "warn,joulebook=info",
+            // Its table says what it could not read.
+            Self::Nodes(_) => "error",
             _ => "warn",
         }
     }

@@ -37,5 +37,10 @@ impl Context {
 
 /// True when the asker is to blame: a card that does not exist, a floor that is none.
 pub fn is_usage(error: &MeterError) -> bool {
-    matches!(error, MeterError::Identity(_) | MeterError::Idle(_) | MeterError::NoneAsked)
+    match error {
+        MeterError::Remote(error) => error.is_of_the_asker(),
+        MeterError::Identity(_) | MeterError::Idle(_) => true,
+        MeterError::NoneAsked | MeterError::NoEndpoint => true,
+        _ => false,
+    }
 }

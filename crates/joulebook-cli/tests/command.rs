@@ -6,6 +6,7 @@ mod command {
     mod bench;
     mod config;
     mod idle;
+    mod load;
     mod none;
     mod probe;
     mod records;

@@ -9,7 +9,11 @@ mod desk;
 
 use desk::{Desk, MS};
 use divan::{Bencher, black_box};
-use joulebook_core::receipt::{Status, Usage};
+use joulebook_core::{
+    keeper::Settings,
+    ledger::settle::Split,
+    receipt::{Status, Usage},
+};
 
 const ACTIVE: &[usize] = &[1, 64, 1024, 10_000];
 
@@ -19,7 +23,17 @@ fn main() {
 
 #[divan::bench(args = ACTIVE, sample_count = 40, sample_size = 1)]
 fn tick(bencher: Bencher, active: usize) {
-    let desk = std::cell::RefCell::new(Desk::running(active, false));
+    let desk = std::cell::RefCell::new(Desk::running(active, Settings::default()));
+    bencher.with_inputs(|| desk.borrow_mut().work()).bench_local_values(|()| {
+        desk.borrow_mut().tick();
+    });
+}
+
+/// Charged by time: amount × weights is more than a word.
+#[divan::bench(args = [1024, 10_000], sample_count = 40, sample_size = 1)]
+fn tick_by_time(bencher: Bencher, active: usize) {
+    let settings = Settings { split: Split::Time, ..Settings::default() };
+    let desk = std::cell::RefCell::new(Desk::running(active, settings));
     bencher.with_inputs(|| desk.borrow_mut().work()).bench_local_values(|()| {
         desk.borrow_mut().tick();
     });
@@ -36,7 +50,10 @@ fn tick_of_new_books(bencher: Bencher, active: usize) {
 
 #[divan::bench(args = ACTIVE, sample_count = 40, sample_size = 1)]
 fn tick_with_a_journal(bencher: Bencher, active: usize) {
-    let desk = std::cell::RefCell::new(Desk::running(active, true));
+    let desk = std::cell::RefCell::new(Desk::running(
+        active,
+        Settings { journal: true, ..Settings::default() },
+    ));
     let prepare = || {
         let mut desk = desk.borrow_mut();
         desk.work();

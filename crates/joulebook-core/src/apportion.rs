@@ -2,8 +2,9 @@
 //!
 //! Cumulative rounding: with prefix sums S of the weights, share i is
 //! `⌊A·S_i/W⌋ − ⌊A·S_{i−1}/W⌋`. The shares add to A, and each lies within one microjoule of its
-//! exact value. No sort, no allocation, one pass, and where A·W fits a word, as nearly always, no
-//! division but one.
+//! exact value. No sort, no allocation, one pass, and where W fits a word, as nearly always, no
+//! division but one: by a reciprocal, where A·W fits one too; else by the two-word division of Möller
+//! and Granlund ("Improved division by invariant integers", 2011, algorithm 4).
 
 #![cfg_attr(not(test), deny(clippy::float_arithmetic, clippy::arithmetic_side_effects))]
 
@@ -24,16 +25,29 @@ enum Whole {
         whole: u64,
         reciprocal: u64,
     },
+    /// The whole fits a word: shifted so that its highest bit is set; ⌊(2^128 − 1) / shifted⌋ − 2^64.
+    Word {
+        shifted: u64,
+        shift: u32,
+        reciprocal: u64,
+    },
     Wide(u128),
 }
 
 impl Portions {
     /// Of an amount by weights with that sum; none when no weight is above zero.
     pub fn new(amount: u64, whole: u128) -> Option<Self> {
-        let narrow = u64::try_from(whole).ok().filter(|it| it.checked_mul(amount).is_some());
-        let whole = match narrow {
-            Some(whole) => Whole::Narrow { whole, reciprocal: u64::MAX.checked_div(whole)? },
-            None => Whole::Wide(whole),
+        let whole = match u64::try_from(whole) {
+            Ok(whole) if whole.checked_mul(amount).is_some() => {
+                Whole::Narrow { whole, reciprocal: u64::MAX.checked_div(whole)? }
+            }
+            Ok(whole) => {
+                let shift = whole.leading_zeros();
+                let shifted = whole << shift;
+                let reciprocal = u128::MAX.checked_div(shifted.into())? as u64;
+                Whole::Word { shifted, shift, reciprocal }
+            }
+            Err(_) => Whole::Wide(whole),
         };
         Some(Self { amount, whole, prefix: 0, given: 0 })
     }
@@ -47,6 +61,11 @@ impl Portions {
         self.prefix = self.prefix.saturating_add(u128::from(weight));
         let so_far = match self.whole {
             Whole::Narrow { whole, reciprocal } => self.narrow(whole, reciprocal),
+            Whole::Word { shifted, shift, reciprocal } => {
+                let prefix = self.prefix.min(u128::from(shifted >> shift));
+                let product = u128::from(self.amount).wrapping_mul(prefix);
+                quotient(product << shift, shifted, reciprocal)
+            }
             Whole::Wide(whole) => portion(self.amount, self.prefix, whole),
         };
         let share = so_far.saturating_sub(self.given);
@@ -64,6 +83,19 @@ impl Portions {
         let left = product.wrapping_sub(quotient.wrapping_mul(whole));
         quotient.wrapping_add(u64::from(left >= whole))
     }
+}
+
+/// ⌊two words / divisor⌋, which fits a word; the divisor's highest bit is set.
+fn quotient(product: u128, divisor: u64, reciprocal: u64) -> u64 {
+    let (high, low) = ((product >> 64) as u64, product as u64);
+    let estimate = u128::from(reciprocal).wrapping_mul(u128::from(high)).wrapping_add(product);
+    let mut quotient = ((estimate >> 64) as u64).wrapping_add(1);
+    let mut left = low.wrapping_sub(quotient.wrapping_mul(divisor));
+    if left > estimate as u64 {
+        quotient = quotient.wrapping_sub(1);
+        left = left.wrapping_add(divisor);
+    }
+    quotient.wrapping_add(u64::from(left >= divisor))
 }
 
 /// Splits `amount` by `weights` into `shares`, which are as many; false, and nothing written, when
@@ -128,6 +160,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(50_000))]
+
         /// Near the edges of what fits a word, against the plain division.
         #[test]
         fn the_reciprocal_divides_as_a_division_does(
@@ -137,14 +171,17 @@ mod tests {
             near in 0u64..3,
         ) {
             let whole = (whole >> bits).max(1);
-            let amount = u64::MAX / whole;
             let near_whole = whole.saturating_sub(near);
-            for first in [((whole as f64 * part) as u64).min(whole), near_whole, near.min(whole)] {
-                let mut portions = Portions::new(amount, whole.into()).unwrap();
-                let exact = u128::from(amount) * u128::from(first) / u128::from(whole);
-                prop_assert_eq!(u128::from(portions.next(first)), exact);
-                let rest = portions.next(whole - first);
-                prop_assert_eq!(u128::from(rest), u128::from(amount) - exact);
+            let firsts = [((whole as f64 * part) as u64).min(whole), near_whole, near.min(whole)];
+            // The largest that fits, the next one, and far beyond.
+            for amount in [u64::MAX / whole, (u64::MAX / whole).saturating_add(1), u64::MAX - near] {
+                for first in firsts {
+                    let mut portions = Portions::new(amount, whole.into()).unwrap();
+                    let exact = u128::from(amount) * u128::from(first) / u128::from(whole);
+                    prop_assert_eq!(u128::from(portions.next(first)), exact);
+                    let rest = portions.next(whole - first);
+                    prop_assert_eq!(u128::from(rest), u128::from(amount) - exact);
+                }
             }
         }
     }

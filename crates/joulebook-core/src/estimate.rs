@@ -59,6 +59,19 @@ pub struct Facts {
     /// What a gauge's reading is the mean over, s; `None` where it is not known. Unused for
     /// counters.
     pub averaging_s: Option<f64>,
+    /// What is not known of the clock that the stamps come from.
+    pub skew: Skew,
+}
+
+/// How far another clock, which stamps were moved from, may be from where it is taken to be. It is
+/// the same for all stamps, so a window's two edges move together: what that may cost is the swing
+/// of power, not twice its ceiling.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Skew {
+    /// How far all stamps may be off together, either way, s; 0 for our own clock.
+    pub together_s: f64,
+    /// By how much the other clock may run faster or slower, as a share.
+    pub drift: f64,
 }
 
 /// Which rule a figure was made by.
@@ -179,6 +192,7 @@ fn raw_bound_j(opening: Point, closing: Point, span: Span, facts: &Facts) -> f64
     let (open, close) = (missed_j(opening, span.open_ns), missed_j(closing, span.close_ns));
     (close.1 - open.0).max(open.1 - close.0)
         + (facts.lag_s + facts.lag_uncertainty_s) * facts.swing_w()
+        + facts.skew_j(span)
         + facts.quantum_j
 }
 
@@ -206,6 +220,7 @@ pub fn shared(curve: &Curve<'_>, span: Span) -> Estimated {
     }
     let bound_j = (gross_j - least_j).max(most_j - gross_j)
         + facts.lag_uncertainty_s * facts.swing_w()
+        + facts.skew_j(span)
         + 2.0 * facts.quantum_j;
     Ok(facts.estimate(Rule::Shared, gross_j, bound_j, span, samples, flags))
 }
@@ -223,6 +238,13 @@ impl Facts {
     /// How far the card's power can move, W.
     pub fn swing_w(&self) -> f64 {
         (self.ceiling_w - self.deepest_w).max(0.0)
+    }
+
+    /// What another clock leaves open of a span, J: both of its edges moved, and apart by what that
+    /// clock drifts from the publish before it to the one behind it.
+    pub fn skew_j(&self, span: Span) -> f64 {
+        let apart_s = self.skew.drift * (span.seconds() + 2.0 * self.period_s);
+        self.skew.together_s * self.swing_w() + apart_s * self.ceiling_w
     }
 
     /// An estimate whose bound is no wider than what physics allows: a card draws between its

@@ -17,6 +17,7 @@ fn facts() -> Facts {
         lag_uncertainty_s: 0.0,
         quantum_j: 0.001,
         averaging_s: None,
+        skew: Skew::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops};
 
-use serde::{Serialize, Serializer, ser::SerializeSeq};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeSeq};
 
 /// A set of marks. Intervals carry those of their own stretch; a window carries the union of the
 /// intervals it touches, and its own.
@@ -150,5 +150,16 @@ impl Serialize for Flags {
             list.serialize_element(word)?;
         }
         list.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Flags {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let words = Vec::<String>::deserialize(deserializer)?;
+        words.iter().try_fold(Self::NONE, |flags, word| {
+            let known = Self::NAMES.iter().find(|(_, name)| name == word);
+            let (flag, _) = known.ok_or_else(|| D::Error::custom(format!("no mark `{word}`")))?;
+            Ok(flags | *flag)
+        })
     }
 }

@@ -228,6 +228,15 @@ impl Keeper {
         }
     }
 
+    /// The first transaction of a card's book has that number: the next one of a journal that has been
+    /// kept before. Of no effect on a book that has begun.
+    pub fn begin_at(&mut self, card: usize, number: u64) {
+        let is_new = |book: &&mut Book| book.ledger.next_number() == 0;
+        if let Some(book) = self.books.get_mut(card).filter(is_new) {
+            book.ledger.begin_at(number);
+        }
+    }
+
     /// A request comes.
     pub fn open(&mut self, at_ns: u64, mut opening: Opening) -> Result<(), NotOpened> {
         if self.requests.place(opening.id).is_some() {

@@ -106,6 +106,10 @@ impl Ledger {
         Self { next: number, ..Self::default() }
     }
 
+    pub(crate) const fn begin_at(&mut self, number: u64) {
+        self.next = number;
+    }
+
     /// The number of the next transaction.
     pub const fn next_number(&self) -> u64 {
         self.next

@@ -4,12 +4,12 @@
 //! the keys and roundings that users of the `giul` package read; there alone an unknown is 0.0. In
 //! both a sampled figure keeps three significant digits, so that a small one does not print as 0.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 
 use crate::{estimate::Rule, fault::Fault, flags::Flags};
 
 /// How a figure was got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Measured by a real card.
@@ -21,7 +21,7 @@ pub enum Method {
 }
 
 /// Whose reading it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// This host's.
@@ -47,7 +47,7 @@ pub enum Tenancy {
 }
 
 /// Which part of a machine a register covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// The graphics card or chip.

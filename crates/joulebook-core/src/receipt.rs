@@ -3,13 +3,14 @@
 //! Decides how what a request was charged is said: with its method, its bound, what other rules
 //! would have charged, and why a figure is missing. Two kinds of error are never mixed:
 //! `bound_joules` is the measurement's alone; `model_low` and `model_high` are what it would have
-//! been charged under the rules time, token and weighted.
+//! been charged under other rules: time, token and weighted, and where nobody knows how long a prompt
+//! was queued, weighted with prompts read at the last possible moment.
 //!
 //! Refused: a sampled zero; a figure for a card that was not seen; anything extrapolated.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     fault::Fault,
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It has not.
@@ -38,7 +39,7 @@ pub enum Status {
 }
 
 /// Where token counts come from, and so how sure they are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenSource {
     /// The answer's usage.
@@ -55,7 +56,7 @@ pub enum TokenSource {
 }
 
 /// What an answer used, as far as it is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt, those from a cache too.
     pub prompt: Option<u64>,
@@ -70,7 +71,7 @@ pub struct Usage {
 }
 
 /// Whose a request is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
     /// The model that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +88,7 @@ pub struct Labels {
 }
 
 /// Transactions of one card's book.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entries {
     /// The card.
     pub card: Arc<str>,
@@ -97,8 +98,8 @@ pub struct Entries {
     pub last: u64,
 }
 
-/// What one answer cost. Energies in J, times in s.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What one answer cost. Energies in J, times in s. What is written as JSON is read back as the same.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
     /// Its number in the books.
     pub id: u64,
@@ -109,7 +110,7 @@ pub struct Receipt {
     pub status: Status,
     /// Why an abandoned request's account was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_by: Option<&'static str>,
+    pub ended_by: Option<Cow<'static, str>>,
     /// What it is charged, above idle; none where that is not known.
     pub joules: Option<f64>,
     /// The same with its share, by time, of what the cards draw at rest.
@@ -136,7 +137,7 @@ pub struct Receipt {
     /// Whose reading it is.
     pub source: Source,
     /// What read the cards.
-    pub backend: &'static str,
+    pub backend: Cow<'static, str>,
     /// All its ticks are final.
     pub settled: bool,
     /// The settled part of its lifetime; the rest is never extrapolated.
@@ -149,12 +150,13 @@ pub struct Receipt {
     /// The prompt's part or the answer's was spread over a longer time than it took.
     pub coarse: bool,
     /// The kind of rule: always the ledger's.
-    pub rule: &'static str,
+    pub rule: Cow<'static, str>,
     /// How ticks were split.
     pub split: Split,
     /// Worst-case error of the measurement, rule given; none without joules.
     pub bound_joules: Option<f64>,
-    /// The least of the same answer under the rules time, token and weighted.
+    /// The least of the same answer under the rules time, token and weighted; and where it is not
+    /// known how long prompts were queued, with its own or all others' read at the last moment.
     pub model_low: Option<f64>,
     /// The most.
     pub model_high: Option<f64>,
@@ -176,13 +178,13 @@ pub struct Receipt {
     /// Where it stands in the books.
     pub entries: Vec<Entries>,
     /// Marks, and when after the opening they were made.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<(Arc<str>, f64)>,
 }
 
-/// The rules of the model range: time, token and weighted, and weighted with prompts queued until the
-/// last possible moment: its own, all others', all.
-pub const RULES: usize = 6;
+/// The rules of the model range: time, token and weighted, and weighted with prompts of which the
+/// arrival alone is known queued until the last possible moment: its own, all others'.
+pub const RULES: usize = 5;
 
 /// What the books hold of a request, summed over its cards: what a receipt is made from.
 #[derive(Clone, Debug, Default)]
@@ -235,13 +237,13 @@ impl Receipt {
             cards: Vec::new(),
             method: Method::Unknown,
             source: Source::None,
-            backend: "none",
+            backend: Cow::Borrowed("none"),
             settled: false,
             coverage: 0.0,
             contended_by: None,
             flags: Flags::NONE,
             coarse: false,
-            rule: "ledger",
+            rule: Cow::Borrowed("ledger"),
             split: Split::Weighted,
             bound_joules: None,
             model_low: None,
@@ -315,5 +317,108 @@ impl Receipt {
         // No sampled zero: neither of what was settled, nor of what has only begun.
         let nothing = if charged.over { Fault::BelowIdle } else { Fault::NotReady };
         (sum <= 0.0).then_some(nothing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words() -> impl Strategy<Value = Option<Arc<str>>> {
+        proptest::option::of("[a-zé \"\\\\/{}0-9]{0,12}".prop_map(Arc::from))
+    }
+
+    fn joules() -> impl Strategy<Value = Option<f64>> {
+        proptest::option::of(prop_oneof![0.0..1e6f64, 0.0..1e-9f64, Just(0.0)])
+    }
+
+    prop_compose! {
+        fn receipt()(
+            id in any::<u64>(),
+            labels in (words(), words(), words(), words()),
+            figures in proptest::array::uniform16(joules()),
+            tokens in proptest::array::uniform4(proptest::option::of(any::<u64>())),
+            flags in any::<u32>(),
+            kind in 0usize..6,
+            open in any::<bool>(),
+            names in proptest::collection::vec(words(), 0..3),
+        ) -> Receipt {
+            let (model, caller, route, parent) = labels;
+            let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = figures;
+            let [prompt, cached, completion, reasoning] = tokens;
+            let names: Vec<Arc<str>> = names.into_iter().flatten().collect();
+            let statuses =
+                [Status::Open, Status::Done, Status::Cancelled, Status::Failed, Status::Abandoned, Status::Lost];
+            let sources = [
+                TokenSource::Usage,
+                TokenSource::Timings,
+                TokenSource::EvalCount,
+                TokenSource::Counted,
+                TokenSource::Unknown,
+                TokenSource::Unknown,
+            ];
+            Receipt {
+                labels: Labels { model, caller, route, parent: parent.clone() },
+                status: statuses[kind],
+                ended_by: open.then_some(Cow::Borrowed("floor")),
+                joules: a,
+                joules_with_idle_share: b,
+                prefill_joules: c,
+                decode_joules: d,
+                tokens: Usage { prompt, cached, completion, reasoning, source: sources[kind] },
+                joules_per_token: e,
+                ttft_seconds: f,
+                seconds: g.unwrap_or(1.5),
+                opened_unix_s: h,
+                cards: names.clone(),
+                method: [Method::Sampled, Method::Estimated, Method::Unknown][kind % 3],
+                source: [Source::Local, Source::Remote, Source::None][kind % 3],
+                backend: Cow::Owned("nvml_counter".to_owned()),
+                settled: open,
+                coverage: i.unwrap_or(1.0),
+                contended_by: parent,
+                flags: Flags::from_bits(flags % (1 << 25)),
+                coarse: !open,
+                split: [Split::Weighted, Split::Token, Split::Time, Split::Equal][kind % 4],
+                bound_joules: j,
+                model_low: k,
+                model_high: l,
+                low_joules: m,
+                high_joules: n,
+                gross_joules: o,
+                lower_bound_joules: p,
+                error: open.then_some(Fault::SharedDevice),
+                entries: names.iter().map(|card| Entries { card: card.clone(), first: id / 2, last: id }).collect(),
+                marks: names.iter().map(|name| (name.clone(), a.unwrap_or(0.25))).collect(),
+                ..Receipt::unknown(id, Fault::Absent)
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(receipt in receipt()) {
+            let text = serde_json::to_string(&receipt).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Receipt>(&text).unwrap(), receipt);
+        }
+    }
+
+    #[test]
+    fn what_is_no_receipt_is_said() {
+        let receipt = Receipt::unknown(7, Fault::Gap);
+        let text = serde_json::to_string(&receipt).unwrap();
+        assert_eq!(serde_json::from_str::<Receipt>(&text).unwrap(), receipt);
+        for (from, to, why) in [
+            ("\"flags\":[]", "\"flags\":[\"shiny\"]", "no mark `shiny`"),
+            ("\"gap\"", "\"gaps\"", "gaps"),
+            ("\"id\":7,", "", "missing field `id`"),
+        ] {
+            let forged = text.replacen(from, to, 1);
+            assert_ne!(forged, text);
+            let error = serde_json::from_str::<Receipt>(&forged).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

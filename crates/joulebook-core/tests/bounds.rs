@@ -8,7 +8,8 @@ use std::sync::Arc;
 use joulebook_core::{
     Flags, Power,
     estimate::{
-        Curve, Edges, Estimate, Facts, Neighbours, Rule, Span, alone, gauge, raw, settled, shared,
+        Curve, Edges, Estimate, Facts, Neighbours, Rule, Skew, Span, alone, gauge, raw, settled,
+        shared,
     },
     register::{Modulus, Register, Scale},
     ring::Point,
@@ -111,6 +112,7 @@ fn facts(period_ns: u64, gap_ns: u64) -> Facts {
         lag_uncertainty_s: 0.0,
         quantum_j: 0.001,
         averaging_s: None,
+        skew: Skew::default(),
     }
 }
 
@@ -134,6 +136,24 @@ fn all(series: &Series) -> Vec<Point> {
     series.span(0, u64::MAX, 1, 1)
 }
 
+/// Stamps of another host: all off by so much, and by more as its clock drifts. What is not known of
+/// them.
+fn skewed(points: &mut [Point], off_us: i64, drift_ppm: i64) -> Skew {
+    let first_ns = points.first().map_or(0, |point| point.at_ns);
+    for point in points {
+        let drifted_ns = (point.at_ns - first_ns) as i64 / 1_000_000 * drift_ppm;
+        point.at_ns = point.at_ns.saturating_add_signed(off_us * 1000 + drifted_ns);
+    }
+    // The clock was compared some time after the first point.
+    let reach_us = off_us.abs() + 1_000;
+    Skew { together_s: reach_us as f64 / 1e6, drift: drift_ppm.unsigned_abs() as f64 / 1e6 }
+}
+
+/// How far another host's clock is off, µs, and its drift, ppm; nothing for every other case.
+fn any_skew() -> impl Strategy<Value = (i64, i64)> {
+    prop_oneof![Just((0, 0)), (-250_000i64..250_000, -500i64..500)]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -148,6 +168,7 @@ proptest! {
         gap_shares in proptest::collection::vec(0.1f64..1.0, 1..40),
         open_share in 0.0f64..1.0,
         length_share in 0.0f64..1.0,
+        (off_us, drift_ppm) in any_skew(),
     ) {
         let truth = Truth::new(watts);
         let period_ns = period_ms * MS;
@@ -157,7 +178,8 @@ proptest! {
         let gaps: Vec<u64> =
             gap_shares.iter().map(|share| (share * most_gap_us as f64 * 1e3) as u64).collect();
         let series = recorded(&truth, &register, &gaps, period_ns);
-        let points = all(&series);
+        let mut points = all(&series);
+        let skew = skewed(&mut points, off_us, drift_ppm);
         // The first point's publish was not seen to come.
         let (Some(first), Some(last)) = (points.get(1), points.last()) else { return Ok(()) };
         prop_assume!(last.at_ns > first.at_ns + 2 * MS);
@@ -171,6 +193,7 @@ proptest! {
         let facts = Facts {
             lag_s,
             lag_uncertainty_s: (lag_s - lag_ms as f64 / 1e3).abs(),
+            skew,
             ..facts(period_ns, *gaps.iter().max().unwrap())
         };
         let curve = Curve::new(points.get(1..).unwrap_or_default(), &facts);
@@ -199,6 +222,7 @@ proptest! {
         displaced_us in proptest::collection::vec(-1_000i64..=1_000, 20),
         lag_ms in 0u64..60,
         gap_us in 500u64..1_500,
+        (off_us, drift_ppm) in prop_oneof![Just((0, 0)), (-60_000i64..60_000, -500i64..500)],
     ) {
         let steps = 2_000_000 / 7_000;
         let on = |step: u64| (open_us..open_us + length_us).contains(&(step * 7_000));
@@ -207,7 +231,8 @@ proptest! {
         let truth = Truth::new(watts);
         let register = Published::new(100 * MS, &displaced_us, lag_ms * MS);
         let series = recorded(&truth, &register, &[gap_us * 1000], 100 * MS);
-        let points = all(&series);
+        let mut points = all(&series);
+        let skew = skewed(&mut points, off_us, drift_ppm);
         // The load is made of whole steps: the window is what they cover.
         let span = Span {
             open_ns: open_us.div_ceil(7_000) * STEP_NS,
@@ -217,6 +242,7 @@ proptest! {
         let facts = Facts {
             lag_s: lag_ms as f64 / 1e3,
             lag_uncertainty_s: 0.001,
+            skew,
             ..facts(100 * MS, gap_us * 1000)
         };
         let curve = Curve::new(&points, &facts);
@@ -235,6 +261,7 @@ proptest! {
         gaps_ms in proptest::collection::vec(10u64..250, 1..40),
         // Stamps that are off by up to so much, each by its share of it.
         slack_ms in 0u64..5,
+        (off_us, drift_ppm) in any_skew(),
         strays in proptest::collection::vec(-1.0f64..1.0, 7),
         open_share in 0.3f64..0.9,
         length_share in 0.0f64..1.0,
@@ -260,12 +287,14 @@ proptest! {
             }
             now_ns += gap_ms * MS;
         }
-        let points = all(&series);
+        let mut points = all(&series);
+        let skew = skewed(&mut points, off_us, drift_ppm);
         let last_ns = points.last().unwrap().at_ns;
         let open_ns = (open_share * last_ns as f64) as u64;
         let close_ns = open_ns + (length_share * (last_ns - open_ns) as f64) as u64;
         let span = Span { open_ns, close_ns };
-        let facts = Facts { averaging_s: Some(averaging_ms as f64 / 1e3), ..facts(100 * MS, 250 * MS) };
+        let averaging_s = Some(averaging_ms as f64 / 1e3);
+        let facts = Facts { averaging_s, skew, ..facts(100 * MS, 250 * MS) };
         let so_far = points.partition_point(|point| point.at_ns <= close_ns);
         for (points, edges) in [
             (&points[..], Edges::Centred),

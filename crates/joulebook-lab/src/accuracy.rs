@@ -16,7 +16,9 @@ mod tally;
 mod timeline;
 
 use joulebook::core::{
-    estimate::{Curve, Edges, Estimated, Facts, Neighbours, gauge, raw, settled, settles_after_s},
+    estimate::{
+        Curve, Edges, Estimated, Facts, Neighbours, Skew, gauge, raw, settled, settles_after_s,
+    },
     grade::{Context, Hint, grade},
     measurement::{Source, Tenancy},
 };
@@ -242,6 +244,7 @@ impl Cell {
             lag_uncertainty_s,
             quantum_j: 0.001,
             averaging_s: Some(1.0),
+            skew: Skew::default(),
         }
     }
 }

@@ -85,7 +85,7 @@ mod words;
 
 pub use card::{
     Card, Clocks, Counter, CounterMode, Gauge, Knot, Limit, Memory, PciAddress, Resident,
-    Utilization, Wave,
+    UUID_STEM, Utilization, Wave,
 };
 pub use fault::{Effect, Fault, Refusal, SmiEffect, SmiFault, Target};
 pub use words::ParseError;

@@ -48,7 +48,7 @@ pub struct Seen {
     pub ended_ns: i64,
     /// Tokens of its prompt that had to be computed.
     pub uncached_tokens: u32,
-    /// All its tokens; the first of these ends the prompt.
+    /// All its tokens; the first of these ends the prompt, if one had to be computed.
     pub emissions: Vec<Emission>,
 }
 

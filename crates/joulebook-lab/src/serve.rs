@@ -3,8 +3,8 @@
 //!
 //! `/v1/models`, `/v1/completions` and `/v1/chat/completions` are answered as other servers of that
 //! interface do; `/truth` says what each request that is over truly cost, and what the card drew
-//! between two instants. The card is one of a [`Machine`]: whatever reads it through the lab's
-//! `libnvidia-ml.so.1` or `nvidia-smi` sees what the engine draws.
+//! between two instants. The card is one of a [`Machine`](crate::machine::Machine): whatever reads it
+//! through the lab's `libnvidia-ml.so.1` or `nvidia-smi` sees what the engine draws.
 //!
 //! Invariants: an answer's tokens are the engine's, one chunk each, sent when they are emitted;
 //! counts of tokens depend on the text alone; a client who leaves is let go. Nothing here measures.
@@ -126,6 +126,11 @@ impl Server {
     /// The URL that clients are given.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// What its card truly drew between two instants of the system's monotonic clock.
+    pub fn card(&self, from_ns: i64, to_ns: i64) -> CardTruth {
+        self.shared.card(from_ns, to_ns)
     }
 
     /// What its requests truly cost so far.

@@ -71,7 +71,7 @@ impl Books {
         let mut settings = Settings {
             rho: self.rho.clone(),
             lenient: self.lenient,
-            journal: journal.map(|journal| -> Box<dyn std::io::Write + Send> { Box::new(journal) }),
+            journal: journal.map(books::Journal::from),
             ..Settings::default()
         };
         settings.keeping.split = self.split;

@@ -14,7 +14,7 @@ use joulebook::{
     clock::now_ns,
     core::{
         Flags,
-        estimate::{self, Curve, Edges, Estimated, Facts, Missing, Span},
+        estimate::{self, Curve, Edges, Estimated, Facts, Missing, Skew, Span},
         grade::{Context, Hint, combine, grade},
         register::{Modulus, Register, Scale, Step},
         ring::Point,
@@ -280,6 +280,7 @@ impl Closing {
             lag_uncertainty_s: LAG_S,
             quantum_j: 0.0,
             averaging_s: None,
+            skew: Skew::default(),
         };
         let span = span(opening, closing);
         if self.is_counter {

@@ -127,8 +127,8 @@ impl Receipt {
 
     /// What read the cards.
     #[getter]
-    fn backend(&self) -> &'static str {
-        self.0.backend
+    fn backend(&self) -> &str {
+        &self.0.backend
     }
 
     /// Nothing of it will change any more.

@@ -10,6 +10,7 @@
 //! Refused: more tickets than may be open (counted; their receipts say so); a second set of books on
 //! a card. At level [`Level::Off`] a ticket reads no clock, allocates nothing and writes nothing.
 
+mod audit;
 mod cell;
 mod claim;
 mod feed;
@@ -33,11 +34,12 @@ use std::{
     time::Duration,
 };
 
+pub use audit::{Audit, Broken, CardAudit, Cut, NoJournal, Why};
 pub use joulebook_core::{
     keeper::{self, Phases},
     receipt::{Receipt, Status, TokenSource, Usage},
 };
-pub use journal::{JournalFile, Line};
+pub use journal::{Balances, Journal, JournalFile, Line, Mended, Opened, What};
 pub use live::Rate;
 pub use pending::PendingReceipt;
 pub use rho::{RhoFileError, Rhos};

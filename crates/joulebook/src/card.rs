@@ -18,11 +18,12 @@ use std::{
 
 use joulebook_core::{
     Fault, Flags, Power, Scope,
-    estimate::Facts,
+    estimate::{Facts, Skew},
     register::{DEFAULT_CEILING, Kind},
     series::Series,
 };
 pub use passed_on::Tally;
+pub(crate) use passed_on::UNSEEN;
 use state::StateLog;
 pub use told::Told;
 pub(crate) use told::{Elsewhere, unknown_device};
@@ -257,6 +258,7 @@ impl Card {
             lag_uncertainty_s: lag.uncertainty,
             quantum_j,
             averaging_s,
+            skew: Skew::default(),
         }
     }
 

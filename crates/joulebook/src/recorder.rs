@@ -30,7 +30,7 @@ use shape::Shape;
 pub(crate) use updates::Updates;
 
 use crate::{
-    card::{Card, ceiling},
+    card::{Card, UNSEEN, ceiling},
     clock::{now_ns, suspended_ns},
     pace::Pace,
     profile::Profile,
@@ -52,8 +52,6 @@ const QUIET_NS: u64 = 10 * MS;
 const PATIENCE: u32 = 20;
 /// A register that shows one value for so many periods is frozen.
 const FROZEN_PERIODS: u64 = 10;
-/// Marks of a publish behind a stretch that was not seen.
-const UNSEEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::HOLE);
 /// The two clocks are not read at one instant; less than this between them is no suspend.
 const SUSPEND_NS: u64 = 100 * MS;
 

@@ -33,6 +33,7 @@ use client::{Client, Endpoint};
 pub use error::RemoteError;
 use joulebook_core::{Fault, series::series};
 use lane::Lane;
+pub(crate) use offset::DRIFT;
 pub use offset::{Offset, RoundTrip};
 pub use status::{Now, Status};
 

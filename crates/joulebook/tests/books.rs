@@ -10,6 +10,7 @@ mod books {
     mod faults;
     mod flight;
     mod floors;
+    mod journal;
     mod live;
     mod slow;
     mod tenants;

@@ -22,6 +22,7 @@ mod remote {
     mod agent;
     mod bounds;
     mod faults;
+    #[path = "../../examples/support/relay.rs"]
     mod relay;
     mod stream;
     mod tenants;

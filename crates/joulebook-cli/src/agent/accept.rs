@@ -29,16 +29,22 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: applicat
 /// Accepts until the agent stops.
 pub async fn accept(agent: Arc<Agent>, listener: TcpListener, router: Router) {
     let mut draining = agent.draining.subscribe();
+    let mut accepts = true;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = draining.changed() => return,
         };
         match accepted {
-            Ok((stream, _)) => let_in(&agent, stream, &router),
+            Ok((stream, _)) => {
+                accepts = true;
+                let_in(&agent, stream, &router);
+            }
             Err(error) if is_of_the_client(&error) => {}
             Err(error) => {
-                tracing::warn!("no connection can be accepted: {error}");
+                if std::mem::take(&mut accepts) {
+                    tracing::warn!("no connection can be accepted: {error}");
+                }
                 tokio::time::sleep(EXHAUSTED).await;
             }
         }

@@ -139,8 +139,8 @@ fn cards(agent: &Agent) -> Vec<Family> {
         && let Some(up) = families.first_mut()
     {
         // Not even listed: the default card is down.
-        let gpu = agent.default_card(&listing).unwrap_or(0).to_string();
-        up.series.push((vec![("node", agent.node.clone()), ("gpu", gpu)], 0.0));
+        let labels = vec![("node", agent.node.clone()), ("gpu", agent.gpu.clone())];
+        up.series.push((labels, 0.0));
     }
     families
 }

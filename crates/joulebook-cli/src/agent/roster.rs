@@ -79,7 +79,8 @@ type Opened = (u32, Result<Open, Why>);
 impl Roster {
     /// The cards of this host, which are looked for from now on.
     pub fn start(profiles: Option<Profiles>) -> std::io::Result<Arc<Self>> {
-        let not_yet = Why { fault: Fault::NotReady, words: "not listed yet".to_owned() };
+        let not_yet =
+            Why { fault: Fault::NotReady, words: "the driver has not answered yet".to_owned() };
         let roster = Arc::new(Self {
             profiles,
             listing: RwLock::new(Arc::new(Listing {
@@ -149,6 +150,7 @@ impl Roster {
                 }
             }
             self.gather(&opened, &mut opening, wait);
+            self.give_up(&opening);
             if opening.is_empty() && self.now().is_open() {
                 return;
             }
@@ -181,6 +183,30 @@ impl Roster {
             let seats = seats.collect();
             self.replace(Listing { seats, ..Listing::default() });
         }
+    }
+
+    /// Those that are still being opened are not waited for any more; they may yet come.
+    fn give_up(&self, opening: &BTreeSet<u32>) {
+        let before = self.now();
+        let waits = |seat: &Seat| {
+            let not_ready = seat.state.as_ref().is_err_and(|why| why.fault == Fault::NotReady);
+            not_ready && opening.contains(&seat.found.index)
+        };
+        if !before.seats.iter().any(|seat| waits(seat)) {
+            return;
+        }
+        let words = "the driver does not answer; look for a hung one in the kernel's log (dmesg)";
+        let late = |seat: &Arc<Seat>| {
+            if !waits(seat) {
+                return Arc::clone(seat);
+            }
+            let why = Why { fault: Fault::Timeout, words: words.to_owned() };
+            Arc::new(Seat::new(seat.found.clone(), Err(why)))
+        };
+        self.replace(Listing {
+            seats: before.seats.iter().map(late).collect(),
+            ..Listing::default()
+        });
     }
 
     /// The cards found, those that are open already as they are.
@@ -242,6 +268,14 @@ impl Open {
 }
 
 impl Seat {
+    /// It has an energy counter whose updates nobody has looked for.
+    pub fn is_unprobed(&self) -> bool {
+        let card = self.state.as_ref().ok().map(|open| &open.card);
+        card.is_some_and(|card| {
+            card.profile().probe.is_none() && card.device().backend == Backend::NvmlCounter
+        })
+    }
+
     fn new(found: Found, state: Result<Open, Why>) -> Self {
         Self { found, state, described: OnceLock::new(), newest: Newest::default() }
     }

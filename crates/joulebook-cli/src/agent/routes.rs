@@ -45,7 +45,8 @@ pub fn routes(agent: &Arc<Agent>) -> Router {
         .route("/v1/cards/{gpu}/energy", get(energy_now))
         .route("/v1/cards/stream", get(events))
         .route("/v1/clock", get(clock))
-        .route("/metrics", get(exposition))
+        .route("/metrics", get(usual))
+        .route("/metrics/joulebook", get(ours))
         // As dcgm-exporter would be addressed by a tool that adds /metrics itself, and beside ours.
         .route("/dcgm/metrics", dcgm())
         .route("/metrics/dcgm", dcgm())
@@ -104,14 +105,16 @@ async fn events(
     with(StatusCode::OK, "text/event-stream", Body::from_stream(pieces))
 }
 
-async fn exposition(State(agent): Agents, headers: HeaderMap) -> Told {
+/// Ours, or dcgm-exporter's names alone where that was wanted: what reads those takes a card's labels
+/// from the first line that has a gpu.
+async fn usual(State(agent): Agents, headers: HeaderMap) -> Told {
+    if agent.dcgm { page(dcgm::page(&agent)) } else { ours(State(agent), headers).await }
+}
+
+async fn ours(State(agent): Agents, headers: HeaderMap) -> Told {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    let form = if agent.dcgm { metrics::Form::Text } else { metrics::Form::accepted(accept) };
-    let mut text = metrics::page(&agent, form);
-    if agent.dcgm {
-        text.push_str(&dcgm::page(&agent));
-    }
-    with(StatusCode::OK, form.kind(), text)
+    let form = metrics::Form::accepted(accept);
+    with(StatusCode::OK, form.kind(), metrics::page(&agent, form))
 }
 
 fn page(text: String) -> Told {

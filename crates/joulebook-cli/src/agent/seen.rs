@@ -152,7 +152,7 @@ fn describe(open: &Open, fault: Option<Fault>) -> CardSeen {
         counter,
         gauge: open.gauge,
         processes: false,
-        period_ms: card.seen_period_ns().map(|period_ns| period_ns as f64 / 1e6),
+        period_ms: card.seen_period_ns().map(|period_ns| (period_ns as f64 / 1e3).round() / 1e3),
         lag_ms: Some(ms(facts.lag_s)),
         lag_uncertainty_ms: Some(ms(facts.lag_uncertainty_s)),
         quantum_joules: Some(facts.quantum_j).filter(|joules| *joules > 0.0),

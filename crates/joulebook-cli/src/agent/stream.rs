@@ -28,7 +28,7 @@ use super::{Agent, connections::Busy, roster::Seat, seen::Described};
 /// A client is told that the connection lives at least so often.
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// What is put together before it is sent; the rest comes next.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 16 * 1024;
 /// Marks of a point at which the register began a new line.
 const RESTARTS: Flags = Flags::COUNTER_RESET.union(Flags::COUNTER_SET);
 

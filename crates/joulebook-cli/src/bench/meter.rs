@@ -180,12 +180,20 @@ impl Energy {
             rho,
             // Whose work the server's is cannot be told where it cannot be seen.
             lenient: port.is_none(),
-            journal: Some(Box::new(self.accounts.clone())),
+            journal: Some(self.accounts.journal()),
             ..Settings::default()
         };
         Books::of(&meter, settings)
             .inspect_err(|error| tracing::warn!("no request has a receipt: {error}"))
             .ok()
+    }
+
+    /// Over how long the gauge averages, where that is known: load must have gone on for so long
+    /// before its readings are the load's.
+    pub fn averages_over(&self) -> Option<Duration> {
+        let gauges = self.rails.iter().flat_map(|rails| &rails.gauges);
+        let averages = gauges.filter_map(|gauge| gauge.card.facts().averaging_s);
+        averages.reduce(f64::max).and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
     }
 
     /// What the long-lived reader of the gauge did so far, and cost.

@@ -8,7 +8,10 @@
 use super::{
     interval::{self, Interval},
     record::{Kind, Record, Repeat, Rung},
-    report::above_idle_per_token,
+    report::{
+        above_idle_per_token,
+        digits::{BOUND, digits},
+    },
     ruler::Ruler,
     sums::Sums,
 };
@@ -31,6 +34,7 @@ const WARNING: Colour = (0xb3, 0x1b, 0x1b);
 const GROSS: Colour = (0x1b, 0x5e, 0xa8);
 const ABOVE_IDLE: Colour = (0x1b, 0x8a, 0x6b);
 const RATE: Colour = (0xb8, 0x56, 0x0f);
+const BARS: &str = "Bars: 95 % interval of the mean";
 
 /// What lies along the axis below.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -162,7 +166,8 @@ fn heading(canvas: &mut Canvas<'_>, record: &Record) -> anyhow::Result<()> {
     let names = &record.source.card_names;
     if let Some(name) = names.first() {
         let many = if names.len() > 1 { format!("{} × ", names.len()) } else { String::new() };
-        parts.push(format!("{many}{name}"));
+        let simulated = if record.source.simulated { " (simulated)" } else { "" };
+        parts.push(format!("{many}{name}{simulated}"));
     }
     for (lengths, what) in
         [(&record.settings.prompt, "prompt"), (&record.settings.answer, "answer")]
@@ -196,15 +201,21 @@ fn caption(
     let spread = match (least, most) {
         (1, 1) => "One repeat a rung: how far they scatter is not known.".to_owned(),
         (least, most) if least == most => {
-            format!("Bars: 95 % interval of the mean over {least} repeats (Student).")
+            format!("{BARS} over {least} repeats (Student), unseen where a dot is larger.")
         }
         (least, most) => {
-            format!("Bars: 95 % interval of the mean over {least} to {most} repeats (Student).")
+            format!(
+                "{BARS} over {least} to {most} repeats (Student), unseen where a dot is larger."
+            )
         }
     };
     let mut parts = vec![spread];
     if let Some(ruler) = ruler {
-        parts.push(format!("Energy by the {}.", ruler.name()));
+        let bound = ruler.worst_bound(rungs.iter().map(|(_, rung)| *rung));
+        let bound = bound.map_or(String::new(), |share| {
+            format!(", off by {} % at most", digits(share * 100.0, BOUND))
+        });
+        parts.push(format!("Energy by the {}{bound}.", ruler.name()));
         if let Some(watts) = ruler.idle_watts(record) {
             parts.push(format!("Idle {watts:.1} W."));
         }

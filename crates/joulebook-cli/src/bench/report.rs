@@ -3,7 +3,6 @@
 //! The figures are those of `record.json`; what is not known is a dash, and why stands below.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use joulebook::core::units::significant;
 
 use super::{
     interval,
@@ -11,6 +10,10 @@ use super::{
     ruler::Ruler,
     sums::{Sums, latencies},
 };
+
+pub mod digits;
+
+use digits::{BOUND, RATIO, amount, digits};
 
 const UNKNOWN: &str = "–";
 
@@ -25,14 +28,16 @@ pub fn window_line(record: &Record, kind: Kind, repeat: &Repeat) -> String {
         let mean = window.mean_watts().map_or(UNKNOWN.to_owned(), |watts| format!("{watts:.1}"));
         parts.push(format!(
             "{} J in {:.3} s, mean {mean} W, max {:.1} W, {} readings",
-            significant(window.joules()),
+            amount(window.joules()),
             window.seconds(),
             window.max_watts(),
             window.samples
         ));
         let idle = record.baseline.as_ref().and_then(|it| it.gauge_watts());
         parts.push(match idle {
-            Some(idle) => format!("{} J above idle", significant(window.above_idle_joules(idle))),
+            Some(idle) => {
+                format!("{} J above idle", amount(window.above_idle_joules(idle)))
+            }
             None => "above idle unknown".to_owned(),
         });
         parts.push(match window.capped.fraction() {
@@ -44,13 +49,13 @@ pub fn window_line(record: &Record, kind: Kind, repeat: &Repeat) -> String {
         }
     }
     if let Some(counter) = repeat.counter {
-        let bound = counter.bound_uj.map(|uj| format!(" ± {}", significant(uj as f64 / 1e6)));
+        let bound = counter.bound_uj.map(|uj| format!(" ± {}", digits(uj as f64 / 1e6, BOUND)));
         let bound = bound.unwrap_or_default();
         let seconds = match repeat.gauge {
             Some(_) => String::new(),
             None => format!(" in {:.3} s", counter.seconds()),
         };
-        parts.push(format!("counter {}{bound} J{seconds}", significant(counter.joules())));
+        parts.push(format!("counter {}{bound} J{seconds}", amount(counter.joules())));
     }
     if parts.is_empty() {
         parts.push(format!("{:.3} s, no energy", repeat.seconds()));
@@ -147,7 +152,8 @@ fn row(record: &Record, rung: &Rung, ruler: Option<Ruler>) -> Vec<String> {
         cells.push("incomplete".to_owned());
         return cells;
     };
-    let figure = |value: Option<f64>| value.map_or(UNKNOWN.to_owned(), significant);
+    let figure =
+        |value: Option<f64>, count| value.map_or(UNKNOWN.to_owned(), |value| digits(value, count));
     let short = |value: Option<f64>| value.map_or(UNKNOWN.to_owned(), |it| format!("{it:.1}"));
     let per_token = match ruler {
         Some(Ruler::Counter) => sums.counter.and_then(|it| it.joules_per_token()),
@@ -157,9 +163,9 @@ fn row(record: &Record, rung: &Rung, ruler: Option<Ruler>) -> Vec<String> {
     cells.push(sums.completed.to_string());
     cells.push(sums.failed.to_string());
     cells.push(short(sums.tokens_per_s()));
-    cells.push(figure(per_token));
-    cells.push(figure(ruler.and_then(|ruler| half_width(rung, ruler))));
-    cells.push(figure(ruler.and_then(|ruler| above_idle_per_token(record, rung, ruler))));
+    cells.push(figure(per_token, RATIO));
+    cells.push(figure(ruler.and_then(|ruler| half_width(rung, ruler)), BOUND));
+    cells.push(figure(ruler.and_then(|ruler| above_idle_per_token(record, rung, ruler)), RATIO));
     cells.push(short(
         sums.gauge
             .and_then(|it| it.energy.mean_watts())
@@ -215,7 +221,11 @@ fn notes(record: &Record) -> Vec<String> {
             } else {
                 "; one repeat a rung, so how far they scatter is not known"
             };
-            notes.push(format!("J/token is gross, by the {}{spread}.", ruler.name()));
+            let bound = ruler.worst_bound(&record.rungs).map_or(String::new(), |share| {
+                format!(", which can itself be off by {} % at most", digits(share * 100.0, BOUND))
+            });
+            let by = ruler.name();
+            notes.push(format!("J/token is gross, then above idle, by the {by}{bound}{spread}."));
             notes.push(match ruler.idle_watts(record) {
                 Some(watts) => format!("Idle: {watts:.1} W{}.", readings(record, ruler)),
                 None => "No idle baseline: nothing can be said above idle.".to_owned(),
@@ -230,7 +240,7 @@ fn notes(record: &Record) -> Vec<String> {
     if let Some(books) = books.reduce(|a, b| a.then(b)) {
         let share = |uj: i64| {
             let of = if books.counted_uj > 0 { uj as f64 / books.counted_uj as f64 } else { 0.0 };
-            format!("{} J ({:.1} %)", significant(uj as f64 / 1e6), of * 100.0)
+            format!("{} J ({:.1} %)", amount(uj as f64 / 1e6), of * 100.0)
         };
         notes.push(format!(
             "Books: prompts {}, answers {}, failed requests {}, idle {}, others {}, unattributed \

@@ -3,7 +3,7 @@
 //! The energy counter where it covers every finished window that has energy, else the power gauge;
 //! one for all of a record, so that its rungs stand beside each other.
 
-use super::record::{Record, Repeat};
+use super::record::{Record, Repeat, Rung};
 
 /// One of the readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,27 @@ impl Ruler {
     pub fn above_idle_joules(self, record: &Record, repeat: &Repeat) -> Option<f64> {
         let idle = self.idle_watts(record)? * self.seconds(repeat)?;
         Some(self.joules(repeat)? - idle)
+    }
+
+    /// The most that the energy of one of these rungs can be off, as a share of it; none where one
+    /// of their windows has no bound.
+    pub fn worst_bound<'a>(self, rungs: impl IntoIterator<Item = &'a Rung>) -> Option<f64> {
+        let bound = |repeat: &Repeat| match self {
+            Self::Counter => repeat.counter?.bound_uj.map(|uj| uj as f64 / 1e6),
+            Self::Gauge => None,
+        };
+        let mut worst = None;
+        for rung in rungs {
+            let (mut off, mut joules) = (0.0, 0.0);
+            for repeat in rung.finished() {
+                off += bound(repeat)?;
+                joules += self.joules(repeat)?;
+            }
+            if joules > 0.0 {
+                worst = Some(worst.unwrap_or(0.0_f64).max(off / joules));
+            }
+        }
+        worst
     }
 
     /// Gross J/token of a window.

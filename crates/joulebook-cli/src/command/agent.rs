@@ -27,7 +27,8 @@ pub struct Arguments {
     /// Room for so many connections at once, streams among them
     #[arg(long, value_name = "NUMBER", default_value_t = 1024, value_parser = room)]
     connections: usize,
-    /// Show the cards under dcgm-exporter's names on /metrics, too (always on /dcgm/metrics)
+    /// Answer /metrics as dcgm-exporter does, for tools that know no other path (its names are always
+    /// on /dcgm/metrics, ours on /metrics/joulebook)
     #[arg(long)]
     dcgm: bool,
 }

@@ -1,35 +1,25 @@
 //! `joulebook audit`: whether a journal of the books balances, and the first entry that breaks it.
 //!
-//! The journal is streamed: one line is held at a time, beside one auditor a book. Numbers of a book
-//! follow each other without gaps from 0; a posting with number 0 begins a card's next book, as a
-//! program does that was started again. A last line without its end is what a crash leaves: it is
-//! said, and everything before it is judged.
+//! The journal is streamed: one line is held at a time, beside the requests that are open in it. A
+//! last line without its end is what a crash leaves: it is said, and everything before it is judged.
 //!
 //! Refused, with code 2: what is no journal. A journal that does not balance has code 1.
 
-mod page;
+pub(super) mod page;
 
 use std::{
-    collections::BTreeMap,
     fs::File,
-    io::{self, BufRead, BufReader, Read},
+    io::{self, BufReader},
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use joulebook::{
-    books::Line,
-    core::ledger::{Auditor, Reason, Transaction},
-};
-use serde::Serialize;
+use joulebook::books::Audit;
 
 use crate::{
     context::Usage,
     words::{say_error, say_warning},
 };
-
-/// A line of ten thousand requests is under two megabytes.
-const LONGEST_LINE: u64 = 64 << 20;
 
 /// Check a journal of the books: every microjoule charged once, or the entry that breaks it.
 #[derive(Debug, clap::Args)]
@@ -37,7 +27,7 @@ pub struct Arguments {
     /// The journal, one transaction a line; `-` for standard input
     #[arg(value_name = "JOURNAL")]
     journal: PathBuf,
-    /// Each request's accounts too, and not only their sums
+    /// Each request's accounts too, and not only their sums: all of them are held in memory
     #[arg(long)]
     requests: bool,
     /// One line of JSON instead of tables
@@ -45,134 +35,51 @@ pub struct Arguments {
     json: bool,
 }
 
-/// What the journal holds, as far as it can be believed.
-#[derive(Debug, Default)]
-struct Audit {
-    /// The books of each card, the last one still open.
-    cards: BTreeMap<String, Vec<Auditor>>,
-    transactions: u64,
-    /// The line that was cut.
-    cut_line: Option<u64>,
-    broken: Option<Broken>,
-}
-
-/// The first entry that breaks the law.
-#[derive(Debug, Serialize)]
-struct Broken {
-    line: u64,
-    card: String,
-    transaction: u64,
-    what: String,
-}
-
-/// One line of a journal, and whether it has an end.
-enum Next {
-    Whole,
-    Cut,
-    End,
-    TooLong,
-}
-
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let path = &arguments.journal;
-    let name =
-        if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() };
-    let audit = if is_stdin(path) {
-        Audit::of(&mut io::stdin().lock(), &name)?
-    } else {
-        let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
-        Audit::of(&mut BufReader::with_capacity(1 << 20, file), &name)?
-    };
+    let (name, audit) = read(&arguments.journal, arguments.requests)?;
     if arguments.json {
         anstream::println!("{}", page::object(&audit, &name, arguments.requests));
     } else {
         anstream::print!("{}", page::page(&audit, arguments.requests));
     }
-    if let Some(line) = audit.cut_line {
+    match judgement(&audit, &name) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(error) => {
+            say_error(&error);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Audits a file, or standard input; and what to call it.
+pub(super) fn read(path: &Path, each_request: bool) -> Result<(String, Audit), Usage> {
+    let mut audit = if each_request { Audit::of_each_request() } else { Audit::new() };
+    let (name, read) = if is_stdin(path) {
+        ("standard input".to_owned(), audit.read(&mut io::stdin().lock()))
+    } else {
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|error| Usage(format!("{name}: {error}")))?;
+        (name, audit.read(&mut BufReader::with_capacity(1 << 20, file)))
+    };
+    read.map_err(|fault| Usage(format!("{name}:{fault}")))?;
+    Ok((name, audit))
+}
+
+/// Warns of a cut line; an error where the journal does not balance.
+pub(super) fn judgement(audit: &Audit, name: &str) -> anyhow::Result<()> {
+    if let Some(cut) = audit.cut() {
         say_warning(&format!(
-            "{name}:{line}: the last line is cut, as a crash leaves it; it is not counted"
+            "{name}:{}: the last line is cut, as a crash leaves it; it is not counted",
+            cut.line
         ));
     }
-    let Some(Broken { line, card, what, .. }) = &audit.broken else { return Ok(ExitCode::SUCCESS) };
-    say_error(&anyhow::anyhow!("{name}:{line}: card {card}: {what}"));
-    Ok(ExitCode::FAILURE)
-}
-
-impl Audit {
-    /// Reads a journal to its end, or to what breaks it.
-    fn of(journal: &mut impl BufRead, name: &str) -> Result<Self, Usage> {
-        let mut audit = Self::default();
-        let mut text = Vec::new();
-        for number in 1.. {
-            let next = next(journal, &mut text);
-            let next = next.map_err(|error| Usage(format!("{name}:{number}: {error}")))?;
-            let no_entry =
-                |why: &str| Usage(format!("{name}:{number}: no entry of a journal: {why}"));
-            match next {
-                Next::End => break,
-                Next::TooLong => return Err(no_entry("the line is longer than 64 MiB")),
-                Next::Whole | Next::Cut => {}
-            }
-            match serde_json::from_slice::<Line>(&text) {
-                Ok(line) => audit.judge(number, line),
-                // What was not written any more; a lost page is read as zeros.
-                Err(error) if matches!(next, Next::Cut) && is_cut(&text, &error) => {
-                    audit.cut_line = Some(number);
-                }
-                Err(error) => return Err(no_entry(&error.to_string())),
-            }
-            if audit.broken.is_some() {
-                break;
-            }
-        }
-        Ok(audit)
-    }
-
-    fn judge(&mut self, line: u64, entry: Line) {
-        let Line { card, transaction } = entry;
-        let books = self.cards.entry(card.clone()).or_default();
-        if books.last().is_none_or(|book| begins_anew(book, &transaction)) {
-            books.push(Auditor::new());
-        }
-        let judged = books.last_mut().map_or(Ok(()), |book| book.next(&transaction));
-        match judged {
-            Ok(()) => self.transactions = self.transactions.saturating_add(1),
-            Err(error) => {
-                let (transaction, what) = (error.number, error.to_string());
-                self.broken = Some(Broken { line, card, transaction, what });
-            }
+    match audit.broken() {
+        None => Ok(()),
+        Some(broken) => {
+            anyhow::bail!("{name}:{}: card {}: {}", broken.line, broken.card, broken.what)
         }
     }
-}
-
-/// The first posting of the next book.
-fn begins_anew(book: &Auditor, transaction: &Transaction) -> bool {
-    book.transactions() > 0 && transaction.number == 0 && transaction.reason == Reason::Post
-}
-
-/// The next line, without its end.
-fn next(journal: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<Next> {
-    text.clear();
-    let mut limited = journal.take(LONGEST_LINE);
-    if limited.read_until(b'\n', text)? == 0 {
-        return Ok(Next::End);
-    }
-    if text.last() == Some(&b'\n') {
-        text.pop();
-        return Ok(Next::Whole);
-    }
-    Ok(if limited.limit() == 0 { Next::TooLong } else { Next::Cut })
-}
-
-/// It ends before its JSON does.
-fn is_cut(text: &[u8], error: &serde_json::Error) -> bool {
-    let written = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last.saturating_add(1));
-    if written == text.len() {
-        return error.is_eof();
-    }
-    let text = text.get(..written).unwrap_or_default();
-    serde_json::from_slice::<Line>(text).map_or_else(|error| error.is_eof(), |_| true)
 }
 
 fn is_stdin(path: &Path) -> bool {

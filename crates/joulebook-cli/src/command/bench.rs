@@ -20,6 +20,11 @@ use crate::{
     duration,
 };
 
+const TARGET: &str = "Target";
+const LOAD: &str = "Load";
+const ENERGY: &str = "Energy";
+const RECORD: &str = "Record";
+
 /// Options of `bench`.
 #[derive(clap::Args)]
 #[command(
@@ -32,9 +37,9 @@ pub struct Arguments {
     #[command(subcommand)]
     tool: Option<Tool>,
     #[command(flatten)]
-    load: plans::Wanted,
-    #[command(flatten)]
     shared: Shared,
+    #[command(flatten)]
+    load: plans::Wanted,
     /// Somebody else's load generator and its arguments: it is metered over its own time
     #[arg(last = true)]
     command: Vec<OsString>,
@@ -44,29 +49,29 @@ pub struct Arguments {
 #[derive(Debug, clap::Args)]
 struct Shared {
     /// The server under test; its cards are read only if it is this machine
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = TARGET)]
     url: Option<String>,
     /// A card it runs on: the driver's index, a UUID or its beginning, a PCI address, or cuda:N;
     /// repeatable, the cards add up (default: 0)
-    #[arg(long = "gpu", value_name = "GPU")]
+    #[arg(long = "gpu", value_name = "GPU", help_heading = ENERGY)]
     gpus: Vec<String>,
     /// The agent on the server's host (http://HOST:9402), whose cards are read instead of these
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help_heading = ENERGY)]
     node: Option<String>,
     /// The file that holds the agent's token
-    #[arg(long, value_name = "FILE", requires = "node")]
+    #[arg(long, value_name = "FILE", requires = "node", help_heading = ENERGY)]
     token_file: Option<PathBuf>,
     /// How long the idle baseline takes, with the model loaded and nothing in flight
-    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = duration::span)]
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = duration::span, help_heading = ENERGY)]
     baseline: Duration,
     /// The folder of the record, which is made (default: one in this folder, named by the time)
-    #[arg(short, long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER", help_heading = RECORD)]
     output: Option<PathBuf>,
     /// Write the rungs with another tool's keys as well; repeatable
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = RECORD)]
     format: Vec<Format>,
     /// The record as JSON on standard output; a folder is written only if one is named (-o)
-    #[arg(long)]
+    #[arg(long, help_heading = RECORD)]
     json: bool,
 }
 

@@ -1,8 +1,9 @@
 //! `joulebook config`: where things are kept and come from, and what is known of each card.
 
-use std::{env, process::ExitCode};
+use std::{env, path::PathBuf, process::ExitCode};
 
 use joulebook::{
+    nodes,
     nvml::{Driver, LIBRARY_VARIABLE},
     profile::{Profile, STATE_VARIABLE, Trust},
 };
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use crate::{
     LOG_VARIABLE,
+    command::nodes::NODES_VARIABLE,
     context::Context,
     words::{self, FAINT, STRONG, say_warning},
 };
@@ -25,6 +27,8 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Answer {
     state_dir: Option<String>,
+    /// The file of nodes; null where there is none.
+    nodes: Option<String>,
     driver_library: Library,
     environment: Vec<Variable>,
     cards: Vec<Profile>,
@@ -50,9 +54,11 @@ struct Variable {
 }
 
 /// The variables that matter, and what each of them decides.
-const VARIABLES: [(&str, &str); 8] = [
+const VARIABLES: [(&str, &str); 10] = [
     (STATE_VARIABLE, "the folder of what is known of the cards (--state-dir goes before it)"),
     ("XDG_STATE_HOME", "the user's state folder, else ~/.local/state"),
+    (NODES_VARIABLE, "the file of nodes (--nodes goes before it)"),
+    ("XDG_CONFIG_HOME", "the user's configuration folder, else ~/.config"),
     (LIBRARY_VARIABLE, "another driver library than libnvidia-ml.so.1"),
     (LOG_VARIABLE, "what is logged to standard error: error, warn, info, debug"),
     ("CUDA_VISIBLE_DEVICES", "the cards that cuda:N counts"),
@@ -90,7 +96,10 @@ pub fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<ExitCode>
     let state_dir =
         context.profiles.as_ref().map(|profiles| profiles.directory().display().to_string());
     let environment = environment.into();
-    let answer = Answer { state_dir, driver_library, environment, cards, unreadable };
+    let named = env::var_os(NODES_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let nodes = named.or_else(nodes::default_path).filter(|path| path.exists());
+    let nodes = nodes.map(|path| path.display().to_string());
+    let answer = Answer { state_dir, nodes, driver_library, environment, cards, unreadable };
     if arguments.json {
         anstream::println!("{}", serde_json::to_string(&answer)?);
     } else {
@@ -105,6 +114,9 @@ impl Answer {
         heading("what is known of the cards is kept in");
         let none = "nowhere: there is no home; name a folder with --state-dir";
         anstream::println!("  {}", self.state_dir.as_deref().unwrap_or(none));
+        heading("nodes are read from");
+        let none = "no file: there is only this host (joulebook nodes --help)";
+        anstream::println!("  {}", self.nodes.as_deref().unwrap_or(none));
         heading("driver library");
         let library = &self.driver_library;
         anstream::println!("  {} ({})", library.name, library.from);

@@ -9,6 +9,7 @@
 //! signal ends the window.
 
 pub(super) mod child;
+mod meter;
 mod peak;
 mod result;
 mod watch;
@@ -16,10 +17,11 @@ mod watch;
 use std::{ffi::OsString, fs::File, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::Context as _;
-use joulebook::{Card, Idle, Meter, Node, clock::now_ns, core::ring::Point};
+use joulebook::{Card, Meter, clock::now_ns, core::ring::Point};
 
 use crate::{
-    context::{Context, Usage, is_usage},
+    command::nodes::FileOption,
+    context::{Context, Usage},
     duration,
     signals::Signals,
     words::say_error,
@@ -50,6 +52,11 @@ pub struct Arguments {
     /// repeatable, the cards add up (default: 0)
     #[arg(long = "gpu", value_name = "GPU")]
     gpus: Vec<String>,
+    /// A node of the file of nodes that it runs on, instead of this host; --gpu then means its cards
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    #[command(flatten)]
+    file: FileOption,
     /// What the cards draw at rest, in place of what is stored: one sum, or one for each card
     #[arg(long, value_name = "WATTS[,WATTS]", value_delimiter = ',', value_parser = watts, allow_negative_numbers = true)]
     idle: Vec<f64>,
@@ -102,7 +109,7 @@ fn measured(arguments: &Arguments, context: &Context) -> anyhow::Result<u8> {
     // Before any thread is started, so that all of them have it.
     let signals = Signals::block().context("signals cannot be read")?;
     let target = arguments.pid.map(watch::Target::of).transpose()?;
-    let (meter, trouble) = meter(arguments, context)?;
+    let (meter, trouble) = meter::of(arguments, context)?;
     let file = arguments.output.as_ref().map(|path| {
         File::create(path).with_context(|| format!("cannot write {} (-o)", path.display()))
     });
@@ -137,39 +144,11 @@ fn measured(arguments: &Arguments, context: &Context) -> anyhow::Result<u8> {
         what,
         trouble,
         declared: !arguments.idle.is_empty(),
-        only_first: arguments.gpus.is_empty(),
+        only_first: arguments.gpus.is_empty() && arguments.node.is_none(),
     };
     outcome.write(arguments.json, file)?;
     drop(signals);
     Ok(code)
-}
-
-/// The meter, and in words why it is none.
-fn meter(arguments: &Arguments, context: &Context) -> anyhow::Result<(Meter, Option<String>)> {
-    let blank = Node::default();
-    let idle = match arguments.idle.as_slice() {
-        [] => Idle::Stored,
-        [sum] => Idle::Sum(*sum),
-        each => Idle::Each(each.to_vec()),
-    };
-    let node = Node {
-        gpus: if arguments.gpus.is_empty() { blank.gpus } else { arguments.gpus.clone() },
-        idle,
-        serving_match: arguments.serving_match.clone(),
-        // A command's processes descend from this one.
-        own_trees: arguments.pid.into_iter().collect(),
-        ..Node::default()
-    };
-    let found = match &context.profiles {
-        Some(profiles) => Meter::for_node_with(&node, profiles),
-        None => Meter::for_node(&node),
-    };
-    let (meter, trouble) = match found {
-        Ok(meter) => (meter, None),
-        Err(error) if is_usage(&error) => return Err(Usage(error.to_string()).into()),
-        Err(error) => (Meter::none(&node, error.fault()), Some(error.to_string())),
-    };
-    Ok((meter.with_hint(arguments.hint.unwrap_or(0.0)), trouble))
 }
 
 /// Waits for the first reading, and for a few at rest where they are of use; in words why there is

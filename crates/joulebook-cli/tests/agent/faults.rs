@@ -199,6 +199,20 @@ fn a_driver_that_hangs_from_the_start_is_served_as_what_it_is() {
 }
 
 #[test]
+fn a_card_that_hangs_when_it_is_opened_holds_up_no_other() {
+    let bench = Bench::with(
+        "card 0\nidle 70\nfault 0 inf energy hang 600000\ncard 1\nidle 55\ncounter period_ms=20\n",
+    );
+    let mut serving = Serving::on(&bench, &[]);
+    assert_eq!(serving.get("/power?gpu=1").status, 200);
+    let stuck = serving.until("/power", |answer| answer.body.contains("timeout"));
+    assert_eq!(stuck.status, 503);
+    let cards = serving.get("/v1/cards").json();
+    assert_eq!((&cards["cards"][0]["up"], &cards["cards"][1]["up"]), (&json!(false), &json!(true)));
+    assert_eq!(serving.stop(), Some(0));
+}
+
+#[test]
 fn agent_exporter_06_a_tool_that_never_ends_is_one_child() {
     // It takes no notice of signals but the last, as a call stuck in the kernel of none.
     let tool = Tool::new("", "trap '' TERM INT HUP PIPE\nwhile :; do sleep 1; done");

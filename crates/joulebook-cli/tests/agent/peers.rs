@@ -52,32 +52,33 @@ def node(**more):
 
 def check(energy, stages):
     assert (energy.method, energy.source, energy.backend) == ("sampled", "remote", "remote_agent"), energy
-    assert energy.samples >= 3, energy
-    assert abs(energy.mean_watts - 400) < 20, energy
+    assert energy.samples >= 2, energy
+    # Polls that come late on a busy host make single powers vague.
+    assert abs(energy.mean_watts - 400) < 120, energy
     # Charged above idle, over its own seconds.
-    assert abs(energy.joules / energy.seconds - 330) < 20, energy
+    assert abs(energy.joules / energy.seconds - 330) < 120, energy
     assert sorted(energy.stages) == stages, energy
 
 with Meter.for_node(node(), interval_s=0.05) as meter:
-    time.sleep(0.3); meter.mark("prefill"); time.sleep(0.3)
+    time.sleep(0.7); meter.mark("prefill"); time.sleep(0.7)
 check(meter.result(tokens=100), ["prefill"])
 assert meter.result(tokens=100).per_token(100) > 0
 
 async def main():
     async with Meter.for_node(node(serving_match="vllm"), interval_s=0.05) as meter:
-        await asyncio.sleep(0.3); meter.mark("prefill"); await asyncio.sleep(0.3)
+        await asyncio.sleep(0.7); meter.mark("prefill"); await asyncio.sleep(0.7)
     check(meter.result(), ["prefill"])
     assert not meter.result().contended
 
     # Somebody else's work on the card.
     async with Meter.for_node(node(gpu_index=1, serving_match="vllm"), interval_s=0.05) as meter:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.5)
     result = meter.result()
     assert result.contended and result.method == "unknown", result
     assert result.contended_by == "/usr/bin/train (600 MiB)", result
 
     state = await probe_node(node())
-    assert state["gpu"] == 0 and abs(state["watts"] - 400) < 20, state
+    assert state["gpu"] == 0 and abs(state["watts"] - 400) < 160, state
     assert state["memory_free_mib"] == 32607 - 12010 and state["utilization_pct"] == 87, state
     assert state["compute_apps"] == [{"pid": 41, "used_mib": 12000, "name": "/opt/vllm/bin/python"}], state
     # A card that is not there, and an agent that is not there: unknown, never an error.
@@ -146,7 +147,7 @@ fn same_shape(ours: &Value, theirs: &Value, path: &str) {
                 match key.as_str() {
                     "watts" => {
                         let pair = (ours[key].as_f64().unwrap(), theirs.as_f64().unwrap());
-                        assert!((pair.0 / pair.1 - 1.0).abs() < 0.05, "{path}: {pair:?}");
+                        assert!((pair.0 / pair.1 - 1.0).abs() < 0.01, "{path}: {pair:?}");
                     }
                     // Its own words for what its tool said.
                     "detail" => assert!(ours[key].is_string() && theirs.is_string()),
@@ -161,7 +162,9 @@ fn same_shape(ours: &Value, theirs: &Value, path: &str) {
 #[test]
 fn both_agents_answer_alike() {
     let Some(python) = python() else { return };
-    let bench = Bench::with(BUSY);
+    // By its gauge, which both read at an instant.
+    let gauges = BUSY.replace("counter period_ms=20", "counter supported=0");
+    let bench = Bench::with(&gauges.replace("card 1", "card 1\ncounter supported=0"));
     let serving = Serving::on(&bench, &[]);
     let giul = Giul::on(&bench, &python);
     for query in [
@@ -270,9 +273,11 @@ def collect(url):
             if "gpu" not in sample.labels:
                 continue
             gpu = int(sample.labels["gpu"])
+            # From the first line of a card, whatever it shows; all of them must be there.
+            about.setdefault(gpu, [sample.labels.get(label) for label in METADATA])
+            assert None not in about[gpu], sample
             name = sample.name.removesuffix("_total")
             if name in FIELDS:
-                about.setdefault(gpu, [sample.labels.get(label) for label in METADATA])
                 data.setdefault(gpu, {})[name] = sample.value * FIELDS[name]
     return data, about
 
@@ -286,7 +291,7 @@ for address in sys.argv[1:]:
     assert about[0] == ["NVIDIA GeForce RTX 5090", "GPU-1ab00000-0000-4000-8000-000000000000",
                         "00000000:18:00.0", "nvidia0", "iris"], about
     card = after[0]
-    assert abs(card["DCGM_FI_DEV_POWER_USAGE"] - 400) < 20, card
+    assert abs(card["DCGM_FI_DEV_POWER_USAGE"] - 400) < 160, card
     assert card["DCGM_FI_DEV_GPU_UTIL"] == 87 and abs(card["DCGM_FI_DEV_FB_USED"] - 12.593) < 0.01, card
     name = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
     joules = (card[name] - before[0][name]) * 1e6
@@ -303,6 +308,7 @@ fn what_reads_a_dcgm_exporter_reads_this_agent() {
     // Where a tool knows no other path.
     let alike = Serving::on(&bench, &["--name", "iris", "--dcgm"]);
     run(&python, AIPERF, &[&format!("http://{}", alike.address)]);
-    assert!(alike.get("/metrics").body.contains("joulebook_card_reader_up"));
+    assert!(alike.get("/metrics/joulebook").body.contains("joulebook_card_reader_up"));
+    assert!(!alike.get("/metrics").body.contains("joulebook"));
     assert!(!serving.get("/metrics").body.contains("DCGM"));
 }

@@ -3,9 +3,9 @@
 use std::{fmt::Write, io::Write as _, process::Stdio};
 
 use joulebook::{
-    books::Line,
+    books::{Line, What},
     core::ledger::{
-        Ledger, RequestId, Transaction,
+        Account, Entry, Ledger, Phase, Reason, RequestId, Transaction,
         settle::{Around, Carry, Others, Presence, Rest, Rho, Split, Tick, settle},
     },
 };
@@ -32,7 +32,7 @@ fn booked(card: &str, ticks: u64) -> Vec<String> {
     };
     let mut write = |ledger: &mut Ledger, transaction: Transaction| {
         ledger.apply(&transaction).unwrap();
-        let line = Line { card: card.to_owned(), transaction };
+        let line = Line::moved(card, transaction);
         lines.push(serde_json::to_string(&line).unwrap());
     };
     for number in 0..ticks {
@@ -165,6 +165,72 @@ fn a_program_that_was_started_again_begins_a_book() {
     assert_eq!(answer["cards"][0]["register_joules"].as_f64(), Some(5.0));
     assert_eq!(answer["cards"][0]["requests"], 4, "numbers begin anew");
     assert!(said.out.contains("book 2: request/1/decode"), "{}", said.out);
+}
+
+/// The same book, begun by a line that says so, its first request closed at its end.
+fn announced(card: &str, ticks: u64, number: u64) -> Vec<String> {
+    let renumbered = |line: &String| {
+        let mut line: Line = serde_json::from_str(line).unwrap();
+        if let What::Moved(transaction) = &mut line.what {
+            transaction.number += number;
+        }
+        line
+    };
+    let mut lines = vec![Line::open(card, number)];
+    lines.extend(booked(card, ticks).iter().map(renumbered));
+    let account = Account::Request(RequestId(1), Phase::Decode);
+    let amount_uj = ticks as i64 * 175_000;
+    let entries = vec![
+        Entry { account, amount_uj: -amount_uj },
+        Entry { account: Account::Closed(Phase::Decode), amount_uj },
+    ];
+    let number = number + 2 * ticks;
+    let closing = Transaction { number, reason: Reason::Close, tick_ns: 0, entries };
+    lines.push(Line::moved(card, closing));
+    lines.iter().map(|line| serde_json::to_string(line).unwrap()).collect()
+}
+
+#[test]
+fn numbers_go_on_where_a_line_says_that_a_book_begins() {
+    let lines = [announced("GPU-a", 3, 0), announced("GPU-a", 2, 7)].concat();
+    let text = joined(&lines);
+    let said = audit(&text, &["--requests"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    for words in ["4 requests in 2 books", "balances: 12 transactions, imbalance 0 µJ"] {
+        assert!(said.out.contains(words), "{}", said.out);
+    }
+    for (account, joules) in [
+        ("book 1: request/1/decode", "0.525000"),
+        ("book 1: request/2/decode", "1.575000"),
+        ("book 2: request/1/decode", "0.350000"),
+        ("book 2: request/2/decode", "1.050000"),
+    ] {
+        let row = said.out.lines().find(|row| row.contains(account)).unwrap();
+        assert!(row.contains(joules), "{row}");
+    }
+    // Their sum is the same whether each is kept or not.
+    let answer = object(&audit(&text, &["--json"]));
+    let decode = answer["cards"][0]["accounts"].as_array().unwrap().iter();
+    let decode = decode.filter(|it| it["account"] == "requests, decode");
+    assert_eq!(decode.map(|it| it["joules"].as_f64().unwrap()).sum::<f64>(), 3.5);
+    // A book that does not follow; one of which no line says that it begins; a closing that leaves
+    // something; what is charged behind it.
+    let wrong = [announced("GPU-a", 3, 0), announced("GPU-a", 2, 6)].concat();
+    let silent = [announced("GPU-a", 3, 0), booked("GPU-a", 1)].concat();
+    let mut left = lines.clone();
+    left[7] = left[7].replace("525000", "525");
+    let skipped = [&lines[..7], &lines[8..]].concat();
+    for (lines, at, what) in [
+        (wrong, 9, "should go on with transaction 7, not 6"),
+        (silent, 9, "number 7 should come here"),
+        (left, 8, "closes `request/1/decode` and leaves something in it"),
+        (skipped, 8, "should go on with transaction 6, not 7"),
+    ] {
+        let said = audit(joined(&lines), &[]);
+        assert_eq!(said.code, Some(1), "{what}: {}", said.out);
+        assert!(said.err.contains(&format!("journal:{at}: card GPU-a: ")), "{}", said.err);
+        assert!(said.err.contains(what), "{}", said.err);
+    }
 }
 
 #[test]

@@ -19,6 +19,10 @@ pub struct Desk {
 impl Desk {
     /// Books that are new: each tick needs memory that none had before it.
     pub fn new(active: usize, journal: bool) -> Self {
+        Self::of(active, Settings { journal, ..Settings::default() })
+    }
+
+    fn of(active: usize, settings: Settings) -> Self {
         let facts = CardFacts {
             name: "card".into(),
             backend: "simulated",
@@ -26,7 +30,6 @@ impl Desk {
             lag_ns: 0,
             lag_uncertainty_ns: MS,
         };
-        let settings = Settings { journal, ..Settings::default() };
         let mut desk = Self {
             keeper: Keeper::new(settings, [facts]),
             now: 1_000_000 * MS,
@@ -50,8 +53,8 @@ impl Desk {
     /// Books that have been kept for a while: as many ticks lie in them as may, and the oldest goes
     /// with each new one.
     #[allow(dead_code)] // where only instructions are counted memory is of no account
-    pub fn running(active: usize, journal: bool) -> Self {
-        let mut desk = Self::new(active, journal);
+    pub fn running(active: usize, settings: Settings) -> Self {
+        let mut desk = Self::of(active, settings);
         let kept = Settings::default().most_seats / active.max(1024) + 2;
         for _ in 0..kept {
             desk.work();

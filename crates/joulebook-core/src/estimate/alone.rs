@@ -40,6 +40,15 @@ pub struct Neighbours<'a> {
     pub occupied: &'a dyn Fn(u64, u64) -> bool,
 }
 
+/// How late a publish may come, ns.
+#[derive(Clone, Copy)]
+struct Lags {
+    least_ns: u64,
+    most_ns: u64,
+    /// … and by how much its stamp may be off either way.
+    skew_ns: u64,
+}
+
 /// How well the publishes are placed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Placed {
@@ -67,7 +76,10 @@ fn around(
     let rest_w = neighbours.rest_w?;
     let least_lag_ns = ((facts.lag_s - facts.lag_uncertainty_s).max(0.0) * 1e9) as u64;
     let most_lag_ns = ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
-    let (from_ns, to_ns) = (span.open_ns + least_lag_ns, span.close_ns + most_lag_ns);
+    // Another clock's stamps may be early as well as late.
+    let skew_ns = (facts.skew.together_s * 1e9) as u64;
+    let from_ns = (span.open_ns + least_lag_ns).saturating_sub(skew_ns);
+    let to_ns = span.close_ns + most_lag_ns + skew_ns;
 
     // The last publish that surely came before the window could show, the first that surely came
     // after all of it did.
@@ -78,7 +90,7 @@ fn around(
         .partition_point(|point| point.at_ns.saturating_sub(point.uncertainty_ns.into()) < to_ns);
     let (begin, end) = (points.get(first)?, points.get(last)?);
 
-    let lags = (least_lag_ns, most_lag_ns);
+    let lags = Lags { least_ns: least_lag_ns, most_ns: most_lag_ns, skew_ns };
     let quiet =
         |tick: &[Point]| is_at_rest(tick, rest_w, placed) && is_unmarked(tick, neighbours, lags);
     let before = points.get(first.saturating_sub(MOST_TICKS)..=first)?;
@@ -131,23 +143,25 @@ fn around(
     let least_j = around_j - (beside_s + near_s) * quiet_j / least_s;
     let most_j = around_j - (beside_s - near_s) * quiet_j / (quiet_s + near_s + far_s);
     let bound_j = (gross_j - least_j).max(most_j - gross_j)
-        + (beside_s + facts.lag_uncertainty_s) * spread_w
+        + (beside_s + facts.lag_uncertainty_s + facts.skew.together_s) * spread_w
+        + 2.0 * facts.skew.drift * seconds(begin.at_ns, end.at_ns) * mean_w
         + 2.0 * facts.quantum_j;
     let samples = (last - first) as u64;
     Some(facts.estimate(Rule::Alone, gross_j, bound_j, span, samples, marks))
 }
 
 /// Whether nothing speaks against a tick but its power.
-fn is_unmarked(tick: &[Point], neighbours: &Neighbours<'_>, lags: (u64, u64)) -> bool {
+fn is_unmarked(tick: &[Point], neighbours: &Neighbours<'_>, lags: Lags) -> bool {
     let [from, to] = tick else { return false };
     let loud = Flags::FOREIGN | Flags::TENANCY_UNKNOWN | Flags::GAP | Flags::HOLE;
     !to.flags.intersects(loud) && !is_occupied(from, to, neighbours, lags)
 }
 
 /// Whether somebody of ours was there in what two publishes show: they come a lag later.
-fn is_occupied(from: &Point, to: &Point, neighbours: &Neighbours<'_>, lags: (u64, u64)) -> bool {
-    let from_ns = from.at_ns.saturating_sub(lags.1).saturating_sub(from.uncertainty_ns.into());
-    let to_ns = to.at_ns.saturating_sub(lags.0).saturating_add(to.uncertainty_ns.into());
+fn is_occupied(from: &Point, to: &Point, neighbours: &Neighbours<'_>, lags: Lags) -> bool {
+    let wider_ns = |point: &Point| lags.skew_ns.saturating_add(point.uncertainty_ns.into());
+    let from_ns = from.at_ns.saturating_sub(lags.most_ns).saturating_sub(wider_ns(from));
+    let to_ns = to.at_ns.saturating_sub(lags.least_ns).saturating_add(wider_ns(to));
     (neighbours.occupied)(from_ns, to_ns)
 }
 

@@ -167,9 +167,9 @@ impl<'a> Curve<'a> {
     /// Adds the energy of the whole ticks that surely lie between two instants (lag added), however
     /// late the publishes are, as the lower bound.
     fn known(&self, from_ns: u64, to_ns: u64, missing: Missing) -> Missing {
-        let Facts { lag_s, lag_uncertainty_s, .. } = *self.facts;
-        let later_ns = (lag_uncertainty_s * 1e9) as u64;
-        let sooner_ns = (lag_uncertainty_s.min(lag_s) * 1e9) as u64;
+        let Facts { lag_s, lag_uncertainty_s, skew, .. } = *self.facts;
+        let later_ns = ((lag_uncertainty_s + skew.together_s) * 1e9) as u64;
+        let sooner_ns = ((lag_uncertainty_s.min(lag_s) + skew.together_s) * 1e9) as u64;
         let mut inside = self.points.iter().filter(|point| {
             let uncertainty_ns = u64::from(point.uncertainty_ns);
             point.at_ns >= from_ns.saturating_add(later_ns + uncertainty_ns)

@@ -106,7 +106,10 @@ pub fn gauge(curve: &Curve<'_>, span: Span, update_s: f64, edges: Edges) -> Esti
         None => averaging_s,
     };
     let edges_s = smeared_s + update_s + facts.lag_uncertainty_s;
-    let bound_j = edges_s * facts.swing_w() + unseen_j + misplaced_j(points, open_ns, close_ns);
+    let bound_j = edges_s * facts.swing_w()
+        + unseen_j
+        + misplaced_j(points, open_ns, close_ns)
+        + facts.skew_j(span);
     let estimate = Estimate {
         bridged_j,
         ..facts.estimate(Rule::Gauge, gross_j, bound_j, span, samples, flags)
@@ -208,6 +211,7 @@ fn updates(points: &[Point], open_ns: u64, close_ns: u64, update_s: f64) -> u64 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Skew;
 
     const MS: u64 = 1_000_000;
 
@@ -243,6 +247,7 @@ mod tests {
             lag_uncertainty_s: 0.0,
             quantum_j: 0.0,
             averaging_s: Some(0.1),
+            skew: Skew::default(),
         };
         let span = Span { open_ns: 2_000 * MS, close_ns: 12_000 * MS };
         gauge(&Curve::new(&points, &facts), span, 0.1, Edges::Plain).unwrap()

@@ -68,7 +68,7 @@ pub struct Figures {
     /// Under time, token and weighted, µJ.
     pub rules_uj: [f32; 3],
     /// What the others of the range charge more than weighted, µJ.
-    pub late_uj: [f32; 3],
+    pub late_uj: [f32; 2],
     /// Part of what the requests paid.
     pub part: f32,
 }
@@ -237,7 +237,7 @@ impl Sums {
             float(weighed.prefill.saturating_add(weighed.decode)) * self.parts.charged
         };
         let rules = [time, token, weighted];
-        let late_uj = if self.coarse { self.late_uj(weighed, time, weighted) } else { [0.0; 3] };
+        let late_uj = if self.coarse { self.late_uj(weighed, time, weighted) } else { [0.0; 2] };
         Figures {
             rules_uj: rules.map(|share| (share * self.amount) as f32),
             late_uj,
@@ -246,13 +246,13 @@ impl Sums {
     }
 
     /// What it would be charged more with prompts queued until the last moment.
-    fn late_uj(&self, weighed: &Weighed, time: f64, weighted: f64) -> [f32; 3] {
+    fn late_uj(&self, weighed: &Weighed, time: f64, weighted: f64) -> [f32; 2] {
         let (own, late) = (float(weighed.weighted), float(weighed.late()));
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { time };
         let whole = float(self.weighted) - own;
         let all_late = self.weighted.saturating_sub(self.prefill).saturating_add(self.late);
         let whole_late = float(all_late) - late;
-        [share(late, whole + late), share(own, whole_late + own), share(late, whole_late + late)]
+        [share(late, whole + late), share(own, whole_late + own)]
             .map(|share| ((share - weighted) * self.amount) as f32)
     }
 

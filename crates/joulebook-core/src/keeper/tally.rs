@@ -4,9 +4,9 @@
 //! (error of each publish × change of the request's share there), what other rules would have
 //! charged, its share of idle.
 //!
-//! The rules of the model range: by time, by token, by weight; and where the arrival alone is known
-//! of somebody in the tick, by weight with prompts queued until the last possible moment: its own
-//! alone, all others', all.
+//! The rules of the model range: by time, by token, by weight; and where of somebody in the tick the
+//! arrival alone is known, by weight with prompts queued until the last possible moment: its own, and
+//! all others'. The one is what it costs at least, the other at most; all together lie between.
 
 #![allow(clippy::float_arithmetic, clippy::arithmetic_side_effects)] // the page, not the books
 
@@ -24,8 +24,8 @@ pub struct Tally {
     edge_uj: f64,
     pub idle_uj: f64,
     rules_uj: [f64; 3],
-    /// What the last three rules of the range charge more than weights do.
-    late_uj: [f64; 3],
+    /// What the last two rules of the range charge more than weights do.
+    late_uj: [f64; 2],
     pub alone_uj: f64,
 }
 
@@ -125,7 +125,7 @@ impl Tally {
     /// What each rule of the range charges, µJ.
     pub fn rules_uj(&self) -> [f64; RULES] {
         let [time, token, weighted] = self.rules_uj;
-        let [own, others, all] = self.late_uj.map(|more| weighted + more);
-        [time, token, weighted, own, others, all]
+        let [own, others] = self.late_uj.map(|more| weighted + more);
+        [time, token, weighted, own, others]
     }
 }

@@ -110,6 +110,48 @@ fn two_requests_share_by_what_they_weigh() {
     assert_eq!((&json["rule"], &json["split"]), (&"ledger".into(), &"weighted".into()));
 }
 
+/// What each rule of the range charges a request on the first card, mJ.
+fn range_mj(desk: &Desk, id: u64) -> Vec<i64> {
+    let request = desk.keeper.requests.get(desk.keeper.requests.place(id).unwrap()).unwrap();
+    let rules = request.pages.on(0).unwrap().tally.rules_uj();
+    rules.iter().map(|uj| (uj / 1000.0).round() as i64).collect()
+}
+
+#[test]
+fn nobody_knows_how_long_a_prompt_was_queued_and_the_range_says_so() {
+    let mut desk = Desk::new(Settings::default());
+    for id in [1, 2] {
+        desk.keeper.open(Desk::at(0), opening(id, &[0])).unwrap();
+    }
+    desk.keeper.prompt(2, 800, None);
+    // One writes all the time, a hundred tokens a tick; the other's first token ends the second.
+    desk.keeper.tokens(1, Desk::at(50), 100);
+    desk.tick(1000);
+    desk.keeper.tokens(1, Desk::at(150), 200);
+    desk.keeper.tokens(2, Desk::at(200), 1);
+    desk.tick(1000);
+    // By time, token, weight; with its own prompt at the last moment; with all others'.
+    assert_eq!(range_mj(&desk, 1), [1000, 1990, 1333, 1333, 1500]);
+    assert_eq!(range_mj(&desk, 2), [1000, 10, 667, 500, 667]);
+    // Told late that it waited for the whole first tick, the books charge what they would have.
+    desk.keeper.admitted(2, Desk::at(100));
+    desk.tick(0);
+    assert_eq!(range_mj(&desk, 1), [1500, 1990, 1500, 1500, 1500]);
+    assert_eq!(range_mj(&desk, 2), [500, 10, 500, 500, 500]);
+    // Whoever leaves without a token may never have been served.
+    desk.keeper.open(Desk::at(300), opening(3, &[0])).unwrap();
+    desk.keeper.prompt(3, 800, None);
+    desk.keeper.tokens(1, Desk::at(350), 300);
+    desk.keeper.close(3, Desk::at(400), Status::Cancelled, Usage::default());
+    desk.tick(1000);
+    assert_eq!(range_mj(&desk, 3), [333, 0, 500, 0, 500]);
+    let receipt = desk.keeper.receipt(3, Desk::at(410)).unwrap();
+    assert_eq!(
+        (receipt.model_low, receipt.model_high, receipt.coarse),
+        (Some(0.0), Some(0.5), true)
+    );
+}
+
 #[test]
 fn a_tick_waits_for_a_neighbours_first_token() {
     let mut desk = Desk::new(Settings::default());
@@ -195,14 +237,20 @@ fn what_is_abandoned_ends_when_the_card_rests_or_time_is_up() {
     desk.keeper.advance(Desk::at(210));
     let receipts: Vec<Receipt> = desk.keeper.finished().collect();
     let abandoned = receipts.iter().find(|receipt| receipt.id == 1).unwrap();
-    assert_eq!((abandoned.status, abandoned.ended_by), (Status::Abandoned, Some("floor")));
+    assert_eq!(
+        (abandoned.status, abandoned.ended_by.as_deref()),
+        (Status::Abandoned, Some("floor"))
+    );
     assert_eq!(abandoned.seconds, 0.1);
     assert!(abandoned.joules.unwrap() > 0.0);
     desk.keeper.open(Desk::at(300), opening(3, &[0])).unwrap();
     desk.keeper.abandon(3, Desk::at(300), Usage::default());
     desk.keeper.advance(Desk::at(70_000));
     let abandoned = desk.keeper.receipt(3, Desk::at(70_000)).unwrap();
-    assert_eq!((abandoned.status, abandoned.ended_by), (Status::Abandoned, Some("timeout")));
+    assert_eq!(
+        (abandoned.status, abandoned.ended_by.as_deref()),
+        (Status::Abandoned, Some("timeout"))
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 #![allow(clippy::float_arithmetic, clippy::arithmetic_side_effects)] // the page, not the books
 
+use std::borrow::Cow;
+
 use super::{Keeper, request::Request};
 use crate::{
     flags::Flags,
@@ -27,7 +29,7 @@ impl Keeper {
         let mut receipt = Receipt {
             labels: request.labels.clone(),
             status: request.status,
-            ended_by: request.ended_by,
+            ended_by: request.ended_by.map(Cow::Borrowed),
             tokens: request.tokens(),
             ttft_seconds: request.first_ns.map(since),
             seconds: since(end_ns),
@@ -54,7 +56,7 @@ impl Keeper {
                 *sum += rule;
             }
             receipt.cards.push(book.facts.name.clone());
-            receipt.backend = book.facts.backend;
+            receipt.backend = Cow::Borrowed(book.facts.backend);
             receipt.source = book.facts.source;
             receipt.flags |= page.flags;
             if let Some((first, last)) = page.entries {

@@ -4,7 +4,7 @@ use joulebook::{
     amd,
     core::{
         Energy, Fault, Flags, Power,
-        estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Span},
+        estimate::{self, Curve, Estimated, Facts, Missing, Neighbours, Skew, Span},
         register::{DEFAULT_CEILING, Modulus, Register, Scale, Step},
         ring::Point,
         series::{CounterTrack, Poll, Series, series_of},
@@ -131,6 +131,7 @@ impl Followed {
             lag_uncertainty_s: 0.0,
             quantum_j: 1e-6,
             averaging_s: None,
+            skew: Skew::default(),
         };
         let span = Span { open_ns: *open_ns, close_ns: *close_ns };
         Ok(Self { series, facts, stamps_ns, rejected, glitched, span })

@@ -1,10 +1,12 @@
 //! `score`: how far rules that divide energy among requests lie from the truth.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use comfy_table::{CellAlignment, Table, presets};
+use joulebook::{books::Rhos, core::ledger::settle::TOKEN};
 use joulebook_lab::{
+    Card,
     engine::Settings,
     score::{
         Figures, Judged, Knowledge, Load, Name, Ranges, Rho, aims, calibrate, judge, loads, plot,
@@ -32,6 +34,10 @@ pub struct Arguments {
     /// Only this rule: calibrated, rho8, steps, time, token, equal, output-token, lifetime, snapshot.
     #[arg(long, value_parser = rule)]
     rule: Vec<Name>,
+    /// What a decode token costs from this file, as `joulebook bench fit` writes it, instead of from
+    /// the engine's own isolated points.
+    #[arg(long, value_name = "FILE")]
+    rho: Option<PathBuf>,
     /// One JSON object for each load, observer and rule.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
@@ -47,7 +53,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let loads = chosen(&arguments.load, arguments.rate)?;
     let rules = if arguments.rule.is_empty() { &Name::ALL } else { arguments.rule.as_slice() };
     let seeds: Vec<u64> = (1..=arguments.seeds).collect();
-    let rho = calibrate(&Settings::default());
+    let rho = match &arguments.rho {
+        Some(file) => stored(file)?,
+        None => calibrate(&Settings::default()),
+    };
     let judged: Vec<Judged> = loads.iter().map(|load| judge(load, &seeds, rules, rho)).collect();
     if let Some(file) = &arguments.svg {
         std::fs::write(file, plot(&judged)?)
@@ -59,6 +68,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     print(&judged, rules, rho, arguments);
     Ok(())
+}
+
+/// What a file says of the lab's model on the lab's card.
+fn stored(file: &Path) -> anyhow::Result<Rho> {
+    let names = Card::numbered(0);
+    let rho = Rhos::load(file)?.of(Some("lab-8b"), &names.name, &names.uuid);
+    let tokens = |fixed: u64| fixed as f64 / TOKEN as f64;
+    Ok(Rho::Shared { a: tokens(rho.a), b: tokens(rho.b) })
 }
 
 fn chosen(names: &[String], rate: Option<f64>) -> anyhow::Result<Vec<Load>> {

@@ -4,6 +4,10 @@ use std::fmt;
 
 use super::{Fault, SmiFault, Span};
 
+/// What the UUIDs of cards begin with that a scenario gives none of their own. No real card's does,
+/// so whoever finds it knows that the card is simulated, also through another's driver or agent.
+pub const UUID_STEM: &str = "GPU-1ab00000-0000-4000-8000-";
+
 /// A card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
@@ -211,7 +215,7 @@ impl Card {
     pub fn numbered(index: u32) -> Self {
         Self {
             name: "NVIDIA H100 80GB HBM3".to_owned(),
-            uuid: format!("GPU-1ab00000-0000-4000-8000-{index:012x}"),
+            uuid: format!("{UUID_STEM}{index:012x}"),
             pci: PciAddress { domain: 0, bus: 0x18 + index, device: 0, function: 0 },
             architecture: 9,
             compute_capability: (9, 0),

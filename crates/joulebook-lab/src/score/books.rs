@@ -85,6 +85,13 @@ impl Rule for Books {
             };
             now_ns = desk.publish(number, tick, card.others(at), self.floor_w);
         }
+        // What came after the last tick tells of it too.
+        told.until(i64::MAX, |t_ns, who, news| {
+            let Some(request) = requests.get(who) else { return };
+            now_ns = now_ns.max(desk.since(t_ns));
+            desk.hear(t_ns, who, request, &news, cards.len(), rho);
+        });
+        desk.advance(now_ns.saturating_add(LATE_NS));
         desk.accounts(cards, now_ns)
     }
 }
@@ -183,6 +190,11 @@ impl Desk {
         };
         self.keeper.publish(card, publish);
         let now_ns = end_ns.saturating_add(LATE_NS);
+        self.advance(now_ns);
+        now_ns
+    }
+
+    fn advance(&mut self, now_ns: u64) {
         self.keeper.advance(now_ns);
         for receipt in self.keeper.finished() {
             self.again.push_back((now_ns.saturating_add(CORRECTED_NS), receipt.id));
@@ -193,7 +205,6 @@ impl Desk {
         while let Some((_, id)) = self.again.pop_front_if(|(due_ns, _)| *due_ns <= now_ns) {
             self.look(id, now_ns);
         }
-        now_ns
     }
 
     fn look(&mut self, id: u64, now_ns: u64) {

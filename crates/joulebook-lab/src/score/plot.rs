@@ -11,8 +11,11 @@ use plotters::{
 
 use super::{Judged, Knowledge, Name, Sample, quantile};
 
-/// Width and height.
+/// Width and height; the width grows with the loads.
 const SIZE: (u32, u32) = (1280, 680);
+/// Beside the loads, and of each of them.
+const SIDES: u32 = 216;
+const LOAD: u32 = 104;
 /// Height of titles and legend.
 const HEAD: u32 = 76;
 /// What is drawn of errors below, as a share.
@@ -45,7 +48,9 @@ pub fn plot(judged: &[Judged]) -> Result<String, PlotError> {
 type Done = Result<(), Box<dyn std::error::Error>>;
 
 fn draw(svg: &mut String, judged: &[Judged]) -> Done {
-    let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    let loads = u32::try_from(judged.len()).unwrap_or(u32::MAX).saturating_mul(LOAD);
+    let size = (SIZE.0.max(SIDES.saturating_add(loads)), SIZE.1);
+    let root = SVGBackend::with_string(svg, size).into_drawing_area();
     root.fill(&WHITE)?;
     let (head, body) = root.split_vertically(HEAD);
     let head_height = HEAD as i32;
@@ -98,9 +103,9 @@ fn draw(svg: &mut String, judged: &[Judged]) -> Done {
             }
         }
         let (x, bottom) = area.map_coordinate(&(left + 0.5, LEAST));
-        let in_flight = format!("{} in flight", in_flight(load.in_flight));
+        let rate = format!("{}/s, {} in flight", load.load.rate, in_flight(load.in_flight));
         let words = if load.load.overload { "overload" } else { "" };
-        let lines = [(load.load.words(), 15), (in_flight, 14), (words.to_owned(), 13)];
+        let lines = [(load.load.name.to_owned(), 14), (rate, 12), (words.to_owned(), 12)];
         for (row, (line, size)) in lines.into_iter().enumerate() {
             let style = TextStyle::from(("sans-serif", size).into_font()).pos(CENTRE_BELOW);
             root.draw_text(&line, &style, (x, bottom + 8 + 18 * row as i32))?;

@@ -13,7 +13,7 @@ pub(super) struct Present {
     pub prompt_tokens: f64,
     /// Its tokens.
     pub tokens: u32,
-    /// Its tokens without the one that ends the prompt.
+    /// Its tokens without the one that ends a prompt.
     pub decode_tokens: u32,
 }
 
@@ -48,7 +48,9 @@ impl<'a> Sweep<'a> {
             let rest = request.emissions.get(*passed..).unwrap_or_default();
             let new = rest.iter().take_while(|emission| emission.t_ns <= tick.end_ns).count();
             let tokens = rest.iter().take(new).map(|emission| emission.tokens).sum();
-            let first = u32::from(*passed == 0 && new > 0);
+            // What ends a prompt is not written beside it; without a prompt it is a token like others.
+            let ends_prompt = *passed == 0 && new > 0 && request.uncached_tokens > 0;
+            let first = u32::from(ends_prompt);
             *passed += new;
             if request.ended_ns > tick.start_ns {
                 present.push(Present {

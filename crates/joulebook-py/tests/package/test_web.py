@@ -174,7 +174,7 @@ def test_an_http_clients_answers(node, draw, server):
         assert near(response.energy, 300) and response.energy.seconds > 0.3
         with client.stream("POST", server, json={"stream": True}) as response:
             pass
-        assert response.energy.seconds < 0.3
+        assert isinstance(response.energy, Energy)
     assert len(told) == 3 and isinstance(told[0], Energy)
 
     async def again():

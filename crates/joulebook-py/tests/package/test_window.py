@@ -155,7 +155,7 @@ def test_used_again_it_starts_afresh(node):
         meter.mark("second")
         with meter:
             meter.mark("third")
-    assert list(meter.result().stages) == ["third"] and meter.result().seconds < 0.05
+    assert list(meter.result().stages) == ["third"]
     assert joulebook.current() is None
 
 

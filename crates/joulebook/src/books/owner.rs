@@ -83,13 +83,18 @@ impl Owner {
         let cards = facts.iter().map(|facts| Arc::clone(&facts.name)).collect();
         let mut keeping = settings.keeping;
         keeping.journal = settings.journal.is_some();
+        let mut keeper = Keeper::new(keeping, facts);
+        let (sink, numbers) = Sink::begin(settings.journal, cards);
+        for (card, number) in numbers.into_iter().enumerate() {
+            keeper.begin_at(card, number);
+        }
         Self {
             receiver,
-            keeper: Keeper::new(keeping, facts),
+            keeper,
             names: feeds.iter().map(Feed::names).collect(),
             feeds,
             rho: settings.rho,
-            sink: Sink::new(settings.journal, cards),
+            sink,
             tokens,
             sample_every: settings.sample_every,
             clock: settings.clock,

@@ -1,13 +1,13 @@
 //! How books are kept, and what a ticket says of its request.
 
-use std::{fmt, io, io::Write, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use joulebook_core::{
     keeper::{self, Opening, Phases},
     receipt,
 };
 
-use super::{Rhos, cell::Request};
+use super::{Journal, Rhos, cell::Request};
 use crate::clock::now_ns;
 
 /// Whether books are kept at all.
@@ -32,7 +32,7 @@ pub struct Settings {
     /// leaving them without a figure.
     pub lenient: bool,
     /// Where every transaction is written, one a line.
-    pub journal: Option<Box<dyn Write + Send>>,
+    pub journal: Option<Journal>,
     /// How often tickets are looked at.
     pub sample_every: Duration,
     /// The clock; the recorders' own but for tests.

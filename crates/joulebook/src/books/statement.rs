@@ -6,10 +6,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use joulebook_core::ledger::{Account, Auditor};
+use joulebook_core::ledger::Account;
 use serde::Serialize;
 
-use super::TrialBalance;
+use super::{CardAudit, TrialBalance};
 
 /// The accounts of a statement: those of a card's books, with all requests as one, and all tenants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -94,8 +94,8 @@ impl Post {
 
 impl Statement {
     /// Adds the books that a journal tells of a card.
-    pub fn add_book(&mut self, card: &str, book: &Auditor) {
-        for (account, energy_uj) in book.ledger().balances() {
+    pub fn add_books(&mut self, card: &str, books: &CardAudit) {
+        for (account, energy_uj) in books.accounts() {
             match Post::of(account) {
                 Some(post) => self.add(card, post, energy_uj),
                 None => self.counted_uj = self.counted_uj.saturating_sub(energy_uj),

@@ -9,7 +9,7 @@ use std::{
     task::Poll,
 };
 
-use joulebook_core::{Energy, Fault, register::Kind, ring::Point};
+use joulebook_core::{Energy, Fault, Flags, register::Kind, ring::Point};
 
 use super::{Card, lock};
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
 
 /// A usage is looked at about once a second; one that is older than this is not known.
 const USAGE_NS: u64 = 5_000_000_000;
+/// Marks of a publish behind a stretch that was not seen.
+pub(crate) const UNSEEN: Flags = Flags::GAP.union(Flags::BRIDGED).union(Flags::HOLE);
 /// Publishes that the seen period is the median of.
 const SPACINGS: u64 = 16;
 
@@ -41,6 +43,8 @@ impl Card {
         }
         match (self.power(), self.series.newest()) {
             (Some(_), Some(point)) => Ok(point),
+            // The first publish behind a stretch that was not seen lies somewhere in that stretch.
+            (None, Some(point)) if point.flags.intersects(UNSEEN) => Err(Fault::Gap),
             // It answers, and shows nothing new.
             _ if self.series.pushed() > 1 => Err(Fault::CounterFrozen),
             _ => Err(Fault::NotReady),

@@ -77,13 +77,13 @@ impl Endpoint {
     }
 }
 
-/// The token in a file.
+/// The token in a file: its first line.
 fn token(path: &Path) -> Result<String, RemoteError> {
     let refuse = |why: String| RemoteError::Token { path: path.to_owned(), why };
     let text = fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
-    let token = text.trim();
+    let token = text.lines().next().unwrap_or_default().trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(refuse("a token is one word of plain characters".to_owned()));
+        return Err(refuse("its first line must be one word of plain characters".to_owned()));
     }
     Ok(token.to_owned())
 }
@@ -237,7 +237,13 @@ mod tests {
     fn a_token_is_one_word() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        for (text, good) in [("s3cret\n", true), ("", false), ("two words", false), ("ü", false)] {
+        for (text, good) in [
+            ("s3cret\nx y\n", true),
+            ("", false),
+            ("\nx", false),
+            ("two words", false),
+            ("ü", false),
+        ] {
             fs::write(&path, text).unwrap();
             assert_eq!(token(&path).is_ok(), good, "{text:?}");
         }

@@ -11,9 +11,10 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 /// The clock is asked this often, once it is known …
 const EVERY_NS: u64 = SECOND;
-/// … and no more often than so many times what asking takes, nor more seldom than this.
+/// … and no more often than so many times what asking takes, nor more seldom than this: a connection
+/// that is idle for longer is closed, and then asking takes twice as long.
 const SHARE: u64 = 20;
-const SELDOM_NS: u64 = 60 * SECOND;
+const SELDOM_NS: u64 = 10 * SECOND;
 /// Round trips after which it is known.
 const FIRST_TRIPS: usize = 4;
 const FIRST_EVERY_NS: u64 = 100 * MS;

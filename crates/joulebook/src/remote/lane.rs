@@ -81,8 +81,12 @@ impl Lane {
     /// The card as its agent describes it.
     pub fn describe(&mut self, seen: &wire::CardSeen) {
         self.gpu = Some(seen.gpu);
-        let device = device(seen);
-        if *self.card.device() != device {
+        let (device, known) = (device(seen), self.card.device());
+        if !known.uuid.is_empty() && known.uuid != device.uuid {
+            // Another card under the same number.
+            self.last = None;
+        }
+        if *known != device {
             self.card.set_device(device);
         }
         let told = told(seen);
@@ -116,15 +120,19 @@ impl Lane {
         let flags = self.marks | marks | said;
         let before = self.writer.last();
         let energy_uj = before.map_or(0, |point| point.energy_uj).saturating_add(counted_uj);
-        // A better offset may put it before the point that came before it.
+        // It came before it arrived; and a better offset may put it before the point before it.
+        let early_ns = at_ns.saturating_sub(arrived_ns);
         let at_ns = at_ns.min(arrived_ns);
         let raised_ns = before.map_or(0, |point| point.at_ns.saturating_sub(at_ns));
         let at_ns = at_ns.saturating_add(raised_ns);
-        let uncertainty_ns = uncertainty_ns.saturating_add(raised_ns);
+        let uncertainty_ns = uncertainty_ns.saturating_add(raised_ns).saturating_add(early_ns);
         let mean_w = before.map_or(0.0, |point| {
             counted_uj as f64 * 1e3 / at_ns.saturating_sub(point.at_ns).max(1) as f64
         });
         let power = now.watts.and_then(Power::from_watts).or_else(|| Power::from_watts(mean_w));
+        if let Some(elsewhere) = &self.card.elsewhere {
+            elsewhere.moved(at_ns, offset);
+        }
         self.writer.push(Point {
             at_ns,
             energy_uj,

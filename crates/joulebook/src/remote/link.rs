@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     clock::{now_ns, suspended_ns},
+    recorder::thread_cpu_ns,
     wire::{self, event},
 };
 
@@ -49,7 +50,7 @@ pub(super) struct Link {
     described: Vec<wire::CardSeen>,
     residents: Vec<wire::Residents>,
     clock: Clock,
-    failures: u32,
+    pub failures: u32,
     /// Publishes that could not be true, of late.
     refused: u32,
     connected_ns: u64,
@@ -318,20 +319,25 @@ impl Link {
         self.describe();
     }
 
+    /// The agent does not say which cards there are.
+    pub fn forget_cards(&mut self) {
+        self.remote.lock().listed.clear();
+        self.described.clear();
+        self.residents.clear();
+    }
+
     /// Says to each lane what its card is.
     fn describe(&mut self) {
         let cards: Vec<_> = self.described.iter().map(listed).collect();
         for lane in &mut self.lanes {
-            let found = match lane.gpu {
-                Some(gpu) => Ok(gpu),
-                None => resolve(&lane.ask, &cards).map(|identity| identity.index),
-            };
-            let card = found.map(|gpu| self.described.iter().find(|card| card.gpu == gpu));
-            match card {
+            let found = resolve(&lane.ask, &cards).map(|identity| identity.index);
+            match found.map(|gpu| self.described.iter().find(|card| card.gpu == gpu)) {
                 Ok(Some(card)) => lane.describe(card),
                 Ok(None) => lane.fails(Fault::Absent),
                 Err(error) => {
-                    tracing::warn!("{}: {error}", self.remote.status.endpoint());
+                    if lane.card.trouble() != Some(error.fault()) {
+                        tracing::warn!("{}: {error}", self.remote.status.endpoint());
+                    }
                     lane.fails(error.fault());
                 }
             }
@@ -350,6 +356,7 @@ impl Link {
             return Ok(());
         }
         self.looked_ns = now;
+        self.note_cost();
         if self.remote.is_wanted() {
             self.unwanted_ns = None;
             return Ok(());
@@ -359,6 +366,15 @@ impl Link {
             return Err(Done);
         }
         Ok(())
+    }
+
+    /// What this thread costs is shared among its cards.
+    fn note_cost(&self) {
+        let cards = self.lanes.len().max(1) as u64;
+        let Some(cpu_ns) = thread_cpu_ns() else { return };
+        for lane in &self.lanes {
+            lane.card.health.cpu_ns.store(cpu_ns / cards, Ordering::Relaxed);
+        }
     }
 
     fn describe_fresh(&mut self, now: u64) {

@@ -2,9 +2,11 @@
 //!
 //! Each round trip leaves an interval: the other clock was read between our two instants. Older
 //! intervals widen by what two clocks may drift apart. All of the last few must overlap, and the
-//! offset lies in what they have in common; its middle is taken, and kept while it is nearly the
-//! middle still, so that ticks keep their lengths. Where they do not overlap, a clock was moved:
-//! what was known is forgotten, and that is said.
+//! offset lies in what they have in common. Its middle is taken with a little room on either side,
+//! and both are kept, unchanged, while what is known stays inside that room and is not much
+//! narrower: so long, all instants that were moved by it are off together, and ticks keep their
+//! lengths. Where the intervals do not overlap, a clock was moved: what was known is forgotten, and
+//! that is said.
 //!
 //! Nothing is assumed of the network but that it does not carry answers before they are given.
 
@@ -13,9 +15,14 @@ use std::collections::VecDeque;
 /// Round trips that are kept.
 const KEPT: usize = 16;
 /// How fast two clocks may drift apart: as much as time daemons steer by, and crystals on top.
-const DRIFT: f64 = 500e-6;
-/// The offset in use may lie so far from the middle, as a share of the half width.
-const NEARLY: f64 = 0.25;
+pub(crate) const DRIFT: f64 = 500e-6;
+/// The room on top of the half width: a share of it, and what clocks may drift in a second, ns.
+const ROOM: i128 = 4;
+const DRIFT_ROOM_NS: i128 = 600_000;
+/// No uncertainty is told that is less than this, ns: publishes themselves are known no better.
+const LEAST_NS: i128 = 1_000_000;
+/// The offset is taken anew when it is known so many times better.
+const BETTER: i128 = 3;
 
 /// One reading of the other clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +57,8 @@ pub(super) enum Heard {
 #[derive(Debug, Default)]
 pub(super) struct Estimator {
     trips: VecDeque<RoundTrip>,
-    used_ns: Option<i128>,
+    /// The offset in use, and how far it may be off.
+    used: Option<(i128, i128)>,
 }
 
 impl RoundTrip {
@@ -98,20 +106,23 @@ impl Estimator {
     /// Nothing that was known holds any more.
     pub fn forget(&mut self) {
         self.trips.clear();
-        self.used_ns = None;
+        self.used = None;
     }
 
     /// The offset at an instant of our clock.
     pub fn at(&mut self, now_ns: u64) -> Option<Offset> {
         let (least, most) = self.common(now_ns)?;
         let (middle, half) = (least.midpoint(most), (most - least + 1) / 2);
-        let nearly = |used: &i128| (used - middle).abs() as f64 <= half as f64 * NEARLY;
-        let used = self.used_ns.filter(nearly).unwrap_or(middle);
-        self.used_ns = Some(used);
-        let uncertainty = half + (used - middle).abs();
+        let holds = |(offset, reach): &(i128, i128)| {
+            let inside = least >= offset - reach && most <= offset + reach;
+            inside && (half * BETTER >= *reach || *reach <= LEAST_NS)
+        };
+        let reach = (half + half / ROOM + DRIFT_ROOM_NS).max(LEAST_NS);
+        let (offset, reach) = self.used.filter(holds).unwrap_or((middle, reach));
+        self.used = Some((offset, reach));
         Some(Offset {
-            offset_ns: i64::try_from(used).ok()?,
-            uncertainty_ns: u64::try_from(uncertainty).ok()?,
+            offset_ns: i64::try_from(offset).ok()?,
+            uncertainty_ns: u64::try_from(reach).ok()?,
         })
     }
 
@@ -152,7 +163,7 @@ mod tests {
             let mut estimator = Estimator::default();
             estimator.add(trip(0, there_ms, back_ms, 3000));
             let offset = holds(&mut estimator, 20, 3000);
-            assert!(offset.uncertainty_ns <= 10 * MS + 1, "half the way: {offset:?}");
+            assert!(offset.uncertainty_ns <= 14 * MS, "half the way and a little: {offset:?}");
         }
     }
 
@@ -198,13 +209,24 @@ mod tests {
     }
 
     #[test]
-    fn the_offset_stays_while_it_is_nearly_the_middle() {
+    fn the_offset_stays_as_it_is_while_it_holds_and_is_not_known_much_better() {
+        for (there_ms, back_ms) in [(200, 200), (1, 1), (0, 0)] {
+            let mut estimator = Estimator::default();
+            estimator.add(trip(0, there_ms, back_ms, 0));
+            let first = holds(&mut estimator, there_ms + back_ms, 0);
+            for second in 1..10 {
+                let wavers = second % 2;
+                estimator.add(trip(second * 1000, there_ms + wavers, back_ms, 0));
+                let later = holds(&mut estimator, second * 1000 + there_ms + back_ms + wavers, 0);
+                assert_eq!(first, later, "{there_ms} ms: {second} s");
+            }
+        }
         let mut estimator = Estimator::default();
-        estimator.add(trip(0, 200, 200, 0));
-        let first = holds(&mut estimator, 400, 0);
-        estimator.add(trip(1000, 205, 195, 0));
-        let second = holds(&mut estimator, 1400, 0);
-        assert_eq!(first.offset_ns, second.offset_ns);
+        estimator.add(trip(0, 20, 20, 0));
+        let vague = holds(&mut estimator, 40, 0);
+        estimator.add(trip(1000, 1, 1, 0));
+        let sharp = holds(&mut estimator, 1002, 0);
+        assert!(sharp.uncertainty_ns < vague.uncertainty_ns / 3, "{vague:?}, {sharp:?}");
     }
 
     #[test]

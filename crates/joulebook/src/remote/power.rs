@@ -60,6 +60,8 @@ impl Link {
     /// Asks for power until the agent is gone, or another one answers.
     pub(super) fn ask_for_power(&mut self, client: &Client) -> Result<Infallible, End> {
         self.say_connected();
+        // What another agent has said there before.
+        self.forget_cards();
         let mut askings: Vec<Option<Asking>> = Vec::new();
         let mut suspended = suspended_ns();
         loop {
@@ -77,6 +79,9 @@ impl Link {
                 asking.slept |= slept;
                 if now_ns() >= asking.next_ns {
                     let asked = asking.ask(client, lane, interval_ns);
+                    if asked.is_ok() {
+                        self.failures = 0;
+                    }
                     self.remote.status.set(|now| now.error = asked.err());
                 }
                 next_ns = next_ns.min(asking.next_ns);

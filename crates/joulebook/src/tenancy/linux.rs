@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
@@ -39,15 +40,28 @@ impl Processes {
         let files = fs::read_dir(self.of(pid).join("fd")).ok()?;
         let sockets: BTreeSet<PathBuf> =
             files.flatten().filter_map(|file| fs::read_link(file.path()).ok()).collect();
+        if !sockets.iter().any(|link| link.to_string_lossy().starts_with("socket:")) {
+            return Some(Vec::new());
+        }
         let mut ports = BTreeSet::new();
         for name in ["tcp", "tcp6"] {
-            let table = fs::read_to_string(self.root.join("net").join(name)).unwrap_or_default();
-            let held = |(_, inode): &(u16, &str)| {
-                sockets.contains(Path::new(&format!("socket:[{inode}]")))
-            };
-            ports.extend(table.lines().filter_map(listener).filter(held).map(|(port, _)| port));
+            for (port, inode) in self.listeners(name) {
+                if sockets.contains(Path::new(&format!("socket:[{inode}]"))) {
+                    ports.insert(port);
+                }
+            }
         }
         Some(ports.into_iter().collect())
+    }
+
+    /// The listening sockets of a table. The kernel lists those first, and the rest may be tens of
+    /// thousands of connections, which take it longer to write than a recorder has to spare.
+    fn listeners(&self, table: &str) -> Vec<(u16, String)> {
+        let Ok(file) = fs::File::open(self.root.join("net").join(table)) else {
+            return Vec::new();
+        };
+        let lines = BufReader::new(file).lines().map_while(Result::ok).skip(1);
+        lines.map_while(|line| listener(&line)).collect()
     }
 
     fn of(&self, pid: u32) -> PathBuf {
@@ -56,7 +70,7 @@ impl Processes {
 }
 
 /// The port of a line of the table of sockets, where it listens, and the socket's inode.
-fn listener(line: &str) -> Option<(u16, &str)> {
+fn listener(line: &str) -> Option<(u16, String)> {
     const LISTEN: &str = "0A";
     let mut columns = line.split_whitespace();
     let local = columns.nth(1)?;
@@ -64,7 +78,7 @@ fn listener(line: &str) -> Option<(u16, &str)> {
     let inode = columns.nth(5)?;
     let (_, number) = local.rsplit_once(':')?;
     let port = u16::from_str_radix(number, 16).ok()?;
-    (state == LISTEN).then_some((port, inode))
+    (state == LISTEN).then(|| (port, inode.to_owned()))
 }
 
 impl Ancestry for Processes {
@@ -93,8 +107,8 @@ mod tests {
     const TABLE: &str = "\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1
-   1: 0100007F:1F40 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 4243 1
-   2: 00000000:1F41 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4244 1
+   1: 00000000:1F41 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4244 1
+   2: 0100007F:1F40 0100007F:D431 01 00000000:00000000 00:00000000 00000000  1000        0 4243 1
 ";
 
     #[test]

@@ -143,6 +143,7 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
         return whole(Err(Missing { lower_bound_j, ..Missing::of(fault) }));
     }
     if !card.is_counter() {
+        let facts = card.in_common(&mut points, facts);
         let curve = Curve::new(&points, &facts);
         return whole(estimate::gauge(&curve, span, card.update_s(), Edges::Held));
     }
@@ -150,8 +151,10 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
         None => whole,
         Some(_) => card.series.at_or_before(at_ns),
     };
-    let opening = newest_at(span.open_ns, edge.newest);
-    let last = newest_at(span.close_ns, closing.newest);
+    let mut opening = newest_at(span.open_ns, edge.newest);
+    let mut last = newest_at(span.close_ns, closing.newest);
+    let edges = opening.iter_mut().chain(&mut last);
+    let facts = card.in_common(edges.chain(&mut points), facts);
     let rule = if only.is_some() { estimate::raw_part } else { estimate::raw };
     let estimated = rule(opening, last, &points, span, &facts);
     whole(estimated.map_err(|missing| still(card, span, missing)))
@@ -174,6 +177,7 @@ fn later(
     if std::ptr::eq(series, &raw const *card.series) {
         opening_kept(pending, number, &mut points);
     }
+    let facts = card.in_common(&mut points, facts);
     let curve = Curve::new(&points, &facts);
     let estimated = if !card.is_counter() {
         estimate::gauge(&curve, span, card.update_s(), Edges::Centred)
@@ -195,7 +199,8 @@ fn later(
             let ratio = if whole.gross_j > 0.0 { share.energy_j / whole.gross_j } else { 0.0 };
             let bound_j = (worst_edge_j(&points, span, &facts) + smeared_edge_j(card))
                 * share.edges
-                + facts.lag_uncertainty_s * facts.swing_w();
+                + facts.lag_uncertainty_s * facts.swing_w()
+                + facts.skew_j(span);
             let range_j = (share.energy_j - bound_j, share.energy_j + bound_j);
             let bridged_j = whole.bridged_j * ratio;
             let gross_j = share.energy_j;
@@ -291,8 +296,10 @@ pub(super) fn is_settled(
     // where it can hold at all: one of 100 ms is, one of 20 ms is not.
     let facts = card.facts();
     let to_ns = pending.close_ns + ((facts.lag_s + facts.lag_uncertainty_s) * 1e9) as u64;
-    let after = card.series.span(to_ns, to_ns, 1, ENOUGH);
-    let is_beyond = |point: &Point| point.at_ns >= to_ns + u64::from(point.uncertainty_ns);
+    let mut after = card.series.span(to_ns, to_ns, 1, ENOUGH);
+    let skew_ns = (card.in_common(&mut after, facts).skew.together_s * 1e9) as u64;
+    let is_beyond =
+        |point: &Point| point.at_ns >= to_ns + skew_ns + u64::from(point.uncertainty_ns);
     let first = after.iter().position(is_beyond).unwrap_or(after.len());
     reached && after.get(first..).is_some_and(estimate::is_pinned)
 }

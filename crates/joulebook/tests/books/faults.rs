@@ -5,7 +5,7 @@ use std::{io, io::Write, sync::Arc, thread, time::Duration};
 
 use joulebook::{
     Fault, Meter, Method, Node, Process,
-    books::{Books, BooksError, Labels, Level, Settings, Status, Usage, keeper},
+    books::{Books, BooksError, Journal, Labels, Level, Settings, Status, Usage, keeper},
     core::Flags,
 };
 
@@ -73,7 +73,7 @@ impl Write for Broken {
 #[test]
 fn a_journal_that_cannot_be_written_is_counted_and_holds_nobody_up() {
     let bench = Bench::new();
-    let settings = Settings { journal: Some(Box::new(Broken)), ..Settings::default() };
+    let settings = Settings { journal: Some(Journal::to(Broken)), ..Settings::default() };
     let books = Books::of(&bench.meter(), settings).unwrap();
     bench.draws(300.0);
     let mut ticket = books.open(&Labels::default());

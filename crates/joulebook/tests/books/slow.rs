@@ -106,6 +106,6 @@ fn a_tick_longer_than_two_seconds_goes_to_the_gap_whatever_the_gauge_has_seen() 
     thread::sleep(Duration::from_millis(2500));
     bench.hand.is(Trouble::None);
     eventually(|| books.trial_balance().is_some_and(|it| it.cards[0].gap_joules > 500.0));
-    assert!(books.trial_balance().unwrap().balances());
+    assert!(books.trial_balance().is_some_and(|it| it.balances()));
     drop(ticket);
 }

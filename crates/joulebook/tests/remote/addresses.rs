@@ -33,6 +33,23 @@ fn cards_of_another_host_are_not_looked_for_here() {
 }
 
 #[test]
+fn the_endpoint_stands_in_where_this_host_cannot_read_its_own_cards() {
+    let program = joulebook::smi::Program::default();
+    if joulebook::nvml::Driver::shared().check().is_ok() || program.path().exists() {
+        println!("skipped: this host can read its own cards");
+        return;
+    }
+    let bench = Bench::new();
+    let agent = Agent::of(&bench.card);
+    let node = Node { is_local: true, ..agent.node() };
+    let meter = super::agent::meter(&node);
+    assert_eq!(meter.cards()[0].device().backend, joulebook::Backend::RemoteAgent);
+    // What was asked for wrongly is no reason to ask elsewhere.
+    let wrong = Node { idle: Idle::Sum(-1.0), ..node };
+    assert!(matches!(Meter::for_node(&wrong), Err(MeterError::Idle(_))));
+}
+
+#[test]
 fn the_state_of_a_remote_card_has_the_shape_of_a_local_one() {
     let bench = Bench::new();
     let agent = Agent::of(&bench.card);

@@ -58,6 +58,8 @@ pub struct Hand {
     pub silent: AtomicBool,
     residents: Mutex<Option<wire::Residents>>,
     pub hole: Mutex<Option<&'static str>>,
+    /// How often another card was put in the place of the one before.
+    pub swapped: AtomicU64,
     pub connections: AtomicU64,
     pub requests: AtomicU64,
     pub paths: Mutex<Vec<String>>,
@@ -172,13 +174,16 @@ pub fn follows(meter: &Meter) {
     }
 }
 
-pub fn described(card: &Card) -> wire::CardSeen {
+fn described(card: &Card, hand: &Hand) -> wire::CardSeen {
     let (device, facts) = (card.device(), card.facts());
     let counter = matches!(device.register, Kind::Counter { .. });
     let ms = |seconds: f64| Some(seconds * 1e3);
     wire::CardSeen {
         gpu: 0,
-        uuid: "GPU-5a5a".into(),
+        uuid: match hand.swapped.load(Ordering::SeqCst) {
+            0 => "GPU-5a5a".into(),
+            times => format!("GPU-{times}"),
+        },
         pci: Some("0000:18:00.0".into()),
         name: device.name.clone(),
         driver: device.driver.clone(),
@@ -248,7 +253,7 @@ fn serve(client: &TcpStream, hand: &Hand, card: &Card) -> Option<()> {
                     agent: "made-up/1".into(),
                     node: "iris".into(),
                     boot_id: hand.boot(),
-                    cards: vec![described(card)],
+                    cards: vec![described(card, hand)],
                 };
                 answer(to, &cards)?;
             }
@@ -288,7 +293,8 @@ fn stream(to: &TcpStream, hand: &Hand, card: &Card, path: &str) -> Option<()> {
         now_ns: hand.theirs(now_ns()),
     };
     tell(to, wire::event::HELLO, &hello)?;
-    tell(to, wire::event::CARD, &described(card))?;
+    tell(to, wire::event::CARD, &described(card, hand))?;
+    let mut swapped = hand.swapped.load(Ordering::SeqCst);
     let series = card.series();
     let mut next = match since(path, &boot) {
         Some(since_ns) => {
@@ -334,6 +340,10 @@ fn stream(to: &TcpStream, hand: &Hand, card: &Card, path: &str) -> Option<()> {
                 tell(to, wire::event::TENANCY, &now)?;
                 said_ns = now_ns();
             }
+        }
+        if swapped != hand.swapped.load(Ordering::SeqCst) {
+            swapped = hand.swapped.load(Ordering::SeqCst);
+            tell(to, wire::event::CARD, &described(card, hand))?;
         }
         let hole = *hand.hole.lock().unwrap();
         if let Some(error) = hole.filter(|_| !in_hole) {

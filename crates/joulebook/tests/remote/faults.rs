@@ -107,16 +107,38 @@ fn a_series_that_began_anew_on_its_own_host_is_no_figure_here() {
 }
 
 #[test]
+fn another_card_under_the_same_number_is_another_card() {
+    let bench = Bench::new();
+    let agent = Agent::of(&bench.card);
+    let meter = agent.meter();
+    let (torn, ..) = window(&bench, &meter, || {
+        agent.hand.swapped.fetch_add(1, Ordering::SeqCst);
+        follows(&meter);
+    });
+    assert_eq!((torn.method, torn.error), (Method::Unknown, Some(Fault::Gap)), "{torn:?}");
+    assert_eq!(meter.cards()[0].device().uuid, "GPU-1");
+    let (good, ..) = window(&bench, &meter, || {});
+    assert_eq!(good.method, Method::Sampled, "{good:?}");
+}
+
+#[test]
 fn a_clock_that_is_moved_is_marked_and_no_window_leaves_its_bound() {
     for jump_ms in [3000, -3000, 400] {
         let bench = Bench::new();
         let agent = Agent::of(&bench.card);
         let meter = agent.meter();
+        let card = &meter.cards()[0];
+        let (pushed, refused) = (card.series().pushed(), card.cost().rejected);
         let (moved, ..) = window(&bench, &meter, || {
             agent.hand.ahead_ns.store(jump_ms * 1_000_000, Ordering::SeqCst);
             follows(&meter);
         });
         assert!(moved.flags.contains(Flags::CLOCK_SKEW), "{jump_ms} ms: {moved:?}");
+        // The publish that looked odd waited for the clock to be asked: none is lost or ill placed.
+        assert_eq!(card.cost().rejected, refused, "{jump_ms} ms");
+        let points = (pushed..card.series().pushed()).filter_map(|it| card.series().point(it));
+        let worst_ns = points.map(|point| point.uncertainty_ns).max().unwrap();
+        assert!(worst_ns < 300_000_000, "{jump_ms} ms: {worst_ns} ns");
         for _ in 0..3 {
             let (good, ..) = window(&bench, &meter, || {});
             assert_eq!(good.method, Method::Sampled, "{good:?}");

@@ -13,6 +13,9 @@ const WORDS: [&str; 24] = [
     "small", "early", "right",
 ];
 
+/// So many words are a round.
+pub const ROUND: u64 = WORDS.len() as u64;
+
 /// How a server counts the tokens of a prompt: so many for all, and so many a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counting {
@@ -49,15 +52,20 @@ impl Counting {
     }
 }
 
-/// So many words.
+/// So many words: each of them once, in any order, then all again in another. So whole rounds have
+/// the same tokens in every prompt, whatever the vocabulary makes of a word.
 pub fn text(draw: &mut Draw, words: u64) -> String {
     let mut text = String::new();
+    let mut round: Vec<&str> = Vec::new();
     for _ in 0..words {
+        if round.is_empty() {
+            round.extend(WORDS);
+        }
+        let at = usize::try_from(draw.below(round.len() as u64)).unwrap_or(0);
         if !text.is_empty() {
             text.push(' ');
         }
-        let at = usize::try_from(draw.below(WORDS.len() as u64)).unwrap_or(0);
-        text.push_str(WORDS.get(at).copied().unwrap_or("the"));
+        text.push_str(round.swap_remove(at.min(round.len() - 1)));
     }
     text
 }
@@ -74,8 +82,10 @@ mod tests {
         assert_eq!((counting.words(160), counting.tokens(100)), (100, 160));
         assert_eq!(counting.words(3), 1, "no prompt is empty");
         assert_eq!(Counting::of((40, 70), (200, 70)), None);
-        let text = text(&mut Draw::new(1), 100);
-        assert_eq!(text.split(' ').count(), 100);
+        let text = |seed| text(&mut Draw::new(seed), 96);
+        assert_eq!(text(1).split(' ').count(), 96);
+        assert_eq!(text(1).len(), text(2).len(), "four rounds of all words");
+        assert_ne!(text(1), text(2));
     }
 
     #[test]

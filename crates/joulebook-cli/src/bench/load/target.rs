@@ -23,9 +23,9 @@ use crate::bench::record::Outcome;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most of that answer that is read.
 const MODELS_BODY: usize = 16 << 20;
-/// Words of the two prompts by which the target's counting is found.
-const SHORT: u64 = 48;
-const LONG: u64 = 240;
+/// Words of the two prompts by which the target's counting is found: whole rounds of them.
+const SHORT: u64 = 2 * prompt::ROUND;
+const LONG: u64 = 10 * prompt::ROUND;
 
 /// A server, and how it is asked.
 #[derive(Debug)]

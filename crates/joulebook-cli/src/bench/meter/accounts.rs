@@ -11,7 +11,7 @@ use std::{
 };
 
 use joulebook::{
-    books::Line,
+    books::{Journal, JournalFile, Line},
     core::ledger::{Account, Phase, Reason, RequestId},
 };
 
@@ -25,11 +25,8 @@ pub struct Accounts(Arc<Mutex<Inner>>);
 struct Inner {
     rest: Vec<u8>,
     postings: Vec<Posting>,
-    also: Option<Also>,
+    file: Option<JournalFile>,
 }
-
-/// A file that the journal goes to as well.
-struct Also(Box<dyn Write + Send>);
 
 /// What an account got in a tick.
 #[derive(Clone, Copy, Debug)]
@@ -39,16 +36,18 @@ struct Posting {
     amount_uj: i64,
 }
 
-impl std::fmt::Debug for Also {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("a file")
-    }
-}
-
 impl Accounts {
-    /// The journal goes there as well.
-    pub fn also(&self, file: Box<dyn Write + Send>) {
-        self.lock().also = Some(Also(file));
+    /// The journal is kept there.
+    pub fn keep_in(&self, file: JournalFile) {
+        self.lock().file = Some(file);
+    }
+
+    /// The journal of books that are to be opened: read here, and kept where it is to be kept.
+    pub fn journal(&self) -> Journal {
+        match self.lock().file.take() {
+            Some(file) => Journal::from(file).also(self.clone()),
+            None => Journal::to(self.clone()),
+        }
     }
 
     /// What the accounts got in the ticks that ended after `open_ns` and by `close_ns`; `done` are
@@ -107,11 +106,10 @@ impl Write for Accounts {
         if let Some(end) = inner.rest.iter().rposition(|byte| *byte == b'\n') {
             let whole: Vec<u8> = inner.rest.drain(..=end).collect();
             for line in whole.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                let Line { transaction, .. } = serde_json::from_slice(line)?;
+                let line: Line = serde_json::from_slice(line)?;
                 // What is closed was charged before; nobody gets anything.
-                if transaction.reason == Reason::Close {
-                    continue;
-                }
+                let moved = line.transaction().filter(|it| it.reason != Reason::Close);
+                let Some(transaction) = moved else { continue };
                 inner.postings.extend(transaction.entries.iter().map(|entry| Posting {
                     tick_ns: transaction.tick_ns,
                     account: entry.account,
@@ -119,14 +117,11 @@ impl Write for Accounts {
                 }));
             }
         }
-        if let Some(Also(file)) = &mut inner.also {
-            file.write_all(bytes)?;
-        }
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.lock().also.as_mut().map_or(Ok(()), |Also(file)| file.flush())
+        Ok(())
     }
 }
 
@@ -144,7 +139,7 @@ mod tests {
                 entries.iter().map(|(account, uj)| Entry { account: *account, amount_uj: *uj });
             let transaction =
                 Transaction { number: 0, reason, tick_ns, entries: entries.collect() };
-            let line = serde_json::to_string(&Line { card: "GPU".into(), transaction }).unwrap();
+            let line = serde_json::to_string(&Line::moved("GPU", transaction)).unwrap();
             // In pieces, as a pipe may have it.
             for piece in (line + "\n").as_bytes().chunks(7) {
                 accounts.write_all(piece).unwrap();

@@ -12,6 +12,7 @@ use joulebook::{
     record,
     smi::{Feed, Program, SmiCard, SmiCardInfo},
 };
+use joulebook_lab::scenario::UUID_STEM;
 
 use super::{Asked, Energy, FIRST_READING, Gauge, Rails, tap::Tap};
 use crate::{
@@ -78,6 +79,16 @@ impl Energy {
             ));
             rails.counters.clear();
         }
+        let unprobed = |meter: &Meter| {
+            meter.cards().iter().any(|card| card.profile().probe.is_none()) && asked.node.is_none()
+        };
+        if rails.counters.iter().any(unprobed) {
+            warnings.push(
+                "how often the energy counter is renewed is not known, which widens the bounds of \
+                 its windows (joulebook probe finds it, once)"
+                    .to_owned(),
+            );
+        }
         if rails.gauges.is_empty() && rails.counters.is_empty() {
             return Self::none(format!("the rail is unreadable: {}", warnings.join("; ")));
         }
@@ -89,8 +100,8 @@ impl Energy {
 fn rails(node: &Node, profiles: Option<&Profiles>) -> Result<Rails, MeterError> {
     let driver = Driver::shared();
     // The library is asked first, so that no child is started where it answers.
-    let by_library = nvml::cards(&driver).is_ok_and(|found| !found.cards.is_empty());
-    if by_library {
+    let library = nvml::cards(&driver);
+    if library.as_ref().is_ok_and(|found| !found.cards.is_empty()) {
         let meter = match profiles {
             Some(profiles) => Meter::for_node_with(node, profiles)?,
             None => Meter::for_node(node)?,
@@ -101,7 +112,13 @@ fn rails(node: &Node, profiles: Option<&Profiles>) -> Result<Rails, MeterError> 
             return Ok(of_library(&driver, meter));
         }
     }
-    of_child(node)
+    of_child(node).map_err(|smi| match library {
+        // Both are told: without the first the second is no more than a stand-in.
+        Err(nvml) if !is_usage(&smi) => {
+            MeterError::Unreadable { nvml: Box::new(nvml.into()), smi: Box::new(smi) }
+        }
+        _ => smi,
+    })
 }
 
 fn of_library(driver: &Arc<Driver>, meter: Meter) -> Rails {
@@ -221,7 +238,11 @@ fn source(rails: &Rails, node: Option<String>) -> Source {
         cards: cards.iter().map(|card| device(card).uuid.clone()).collect(),
         card_names: cards.iter().map(|card| device(card).name.clone()).collect(),
         rail: Some(rail.to_owned()),
-        simulated: cards.iter().any(|card| device(card).backend == Backend::Simulated),
+        simulated: cards.iter().any(|card| {
+            let device = device(card);
+            // Those of the lab's driver look real but for their UUIDs, also through an agent.
+            device.backend == Backend::Simulated || device.uuid.starts_with(UUID_STEM)
+        }),
         why_none: None,
     }
 }

@@ -1,14 +1,15 @@
 //! A window of all cards: opened and closed with the load's, and what it came to.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use joulebook::{Pending, Window, clock::now_ns, core::estimate::Span};
+use joulebook::{Measurement, Pending, Window, clock::now_ns, core::estimate::Span};
 
 use super::Energy;
 use crate::bench::{gauge, record::Counter};
 
 /// How long a counter's last publish may take to come.
 const SETTLE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A window that is open.
 #[derive(Debug)]
@@ -44,8 +45,7 @@ impl Energy {
     pub async fn settle(&self, closed: Closed) -> Figures {
         let mut counters = Vec::new();
         for pending in closed.counters {
-            let at_once = pending.now();
-            let measured = tokio::time::timeout(SETTLE, pending).await.unwrap_or(at_once);
+            let measured = settled(&pending).await;
             let microjoules = |joules: f64| (joules * 1e6).round() as u64;
             counters.push(measured.gross_joules.filter(|joules| *joules >= 0.0).map(|joules| {
                 Counter {
@@ -68,6 +68,20 @@ impl Energy {
             sum: gauge::hold_forward_cards(&all, closed.span),
             counters,
         }
+    }
+}
+
+/// A counter's figure once its register has shown the window's end. A reader that is held up (a
+/// host that is overloaded) is waited for longer than a window by itself would: the figure at once
+/// misses what was drawn since the last publish.
+async fn settled(pending: &Pending) -> Measurement {
+    let until = Instant::now() + SETTLE;
+    loop {
+        let measured = pending.settle(Duration::ZERO);
+        if measured.settled || Instant::now() >= until {
+            return measured;
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -8,6 +8,10 @@ use super::{
 
 const GRID: Colour = (0xe4, 0xe8, 0xec);
 const AXIS: Colour = (0x8a, 0x93, 0x9c);
+/// About as wide is a letter of the legend.
+const LETTER: i32 = 8;
+/// So far a value's words stand aside of a line that rises to one side of it.
+const ASIDE: i32 = 12;
 
 /// A point and the interval of its value.
 pub struct Point {
@@ -138,13 +142,14 @@ impl Panel {
         if named.len() < 2 {
             return Ok(());
         }
-        let mut y = frame.from.1 - 2;
-        for series in named {
-            let x = frame.to.0 - 130;
+        // Beside the unit, from the right: within the frame it could hide what is drawn.
+        let (mut right, y) = (frame.to.0, frame.from.1 - 28);
+        for series in named.into_iter().rev() {
+            let x = right - 44 - LETTER * series.name.len() as i32;
             series.stroke(canvas, &[(x, y + 8), (x + 34, y + 8)])?;
             canvas.dot((x + 17, y + 8), series.colour, series.is_second)?;
             canvas.text(series.name, (x + 44, y), 13, INK, Align::Start)?;
-            y += 22;
+            right = x - 24;
         }
         Ok(())
     }
@@ -155,8 +160,13 @@ impl Series {
         let place = |point: &Point| (frame.x(point.at), frame.y(point.value));
         let places: Vec<Place> = self.points.iter().map(place).collect();
         self.stroke(canvas, &places)?;
-        for point in &self.points {
+        let height = |index: Option<usize>| {
+            let at = index.and_then(|index| places.get(index));
+            at.map_or(i32::MIN, |at| -at.1)
+        };
+        for (index, point) in self.points.iter().enumerate() {
             let (x, y) = place(point);
+            let (before, after) = (height(index.checked_sub(1)), height(Some(index + 1)));
             if let Some((low, high)) = point.bar {
                 let (low, high) = (frame.y(low), frame.y(high));
                 canvas.path(&[(x, low), (x, high)], self.colour, 1)?;
@@ -167,7 +177,13 @@ impl Series {
             canvas.dot((x, y), self.colour, self.is_second)?;
             if has_labels {
                 let top = point.bar.map_or(y, |(_, high)| frame.y(high).min(y));
-                canvas.text(&brief(point.value), (x, top - 9), 12, self.colour, Align::Above)?;
+                let aside = match (before > -y, after > -y) {
+                    (true, false) => ASIDE,
+                    (false, true) => -ASIDE,
+                    _ => 0,
+                };
+                let at = (x + aside, top - 9);
+                canvas.text(&brief(point.value), at, 12, self.colour, Align::Above)?;
             }
         }
         Ok(())

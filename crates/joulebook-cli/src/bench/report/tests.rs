@@ -14,8 +14,8 @@ fn a_line_says_all_of_a_window() {
     let mut repeat = rung.repeats.first().unwrap().clone();
     assert_eq!(
         window_line(&record, rung.kind, &repeat),
-        "c1 #1: 4616.266 J in 10.000 s, mean 461.6 W, max 484.7 W, 40 readings, 3916.266 J above \
-         idle, power cap 25 %, counter 4616.266 ± 4.616 J, 1543 tokens, 1 failed"
+        "c1 #1: 4616.3 J in 10.000 s, mean 461.6 W, max 484.7 W, 40 readings, 3916.3 J above idle, \
+         power cap 25 %, counter 4616.3 ± 4.6 J, 1543 tokens, 1 failed"
     );
     repeat.failed = 0;
     repeat.counter = None;
@@ -25,7 +25,7 @@ fn a_line_says_all_of_a_window() {
     let without = Record { baseline: None, ..sample::everything() };
     assert_eq!(
         window_line(&without, rung.kind, &repeat),
-        "c1 #1: 4616.266 J in 10.000 s, mean 461.6 W, max 484.7 W, 40 readings, above idle \
+        "c1 #1: 4616.3 J in 10.000 s, mean 461.6 W, max 484.7 W, 40 readings, above idle \
          unknown, power cap unreported, power brake 10 %, 1543 tokens"
     );
     repeat.gauge.as_mut().unwrap().braked.active = 0;
@@ -46,7 +46,7 @@ fn the_table_has_the_numbers_of_the_keys() {
     let keys = crate::bench::keys::Keys::of(&record);
     let table = table(&record);
     let row: Vec<&str> = table.lines().last().unwrap().split_whitespace().collect();
-    let expected = |key: &str| significant(keys.number(key).unwrap());
+    let expected = |key: &str| digits(keys.number(key).unwrap(), RATIO);
     assert_eq!(row.get(4), Some(&expected("c8_gpu_counter_joules_per_token").as_str()));
     let tokens = keys.number("c8_output_throughput").unwrap();
     assert_eq!(row.get(3), Some(&format!("{tokens:.1}").as_str()));

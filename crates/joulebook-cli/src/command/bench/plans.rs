@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::Context as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::{ENERGY, LOAD, RECORD, TARGET};
 use crate::{
     bench::{
         load::{LengthFile, Plan, Sizes, Until},
@@ -21,78 +22,78 @@ const SHORT_PROMPT: u64 = 16;
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
     /// The model (default: the only one that the server lists)
-    #[arg(long)]
+    #[arg(long, help_heading = TARGET)]
     model: Option<String>,
     /// Rungs with so many requests in flight, each followed by the next
-    #[arg(long, value_name = "N[,N]", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N[,N]", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = LOAD)]
     concurrency: Vec<u32>,
     /// Rungs with so many requests a second at random times, whatever is in flight
-    #[arg(long, value_name = "R[,R]", value_delimiter = ',', value_parser = rate)]
+    #[arg(long, value_name = "R[,R]", value_delimiter = ',', value_parser = rate, help_heading = LOAD)]
     rate: Vec<f64>,
     /// A rung with one stream and long answers: the cheapest a token can be alone
-    #[arg(long)]
+    #[arg(long, help_heading = LOAD)]
     floor: bool,
     /// Isolated points for `joulebook bench fit`: long prompts with answers of one token, and short
-    /// prompts with long answers at these concurrencies
+    /// prompts with long answers at these concurrencies (1,8,32,128 if none is given)
     #[arg(long, value_name = "N[,N]", value_delimiter = ',', num_args = 0..=1, default_missing_value = "1,8,32,128",
-        value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    points: Vec<u32>,
+        value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = LOAD)]
+    isolated: Vec<u32>,
     /// Tokens of a prompt
-    #[arg(long, value_name = "TOKENS", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    #[arg(long, value_name = "TOKENS", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1 << 24), help_heading = LOAD)]
     prompt_tokens: u64,
     /// Tokens of an answer
-    #[arg(long, value_name = "TOKENS", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    #[arg(long, value_name = "TOKENS", default_value_t = 128, value_parser = clap::value_parser!(u64).range(1..=1 << 24), help_heading = LOAD)]
     answer_tokens: u64,
     /// Draw both lengths from this file instead: a prompt's and an answer's tokens on a line
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt_tokens", "answer_tokens"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt_tokens", "answer_tokens"], help_heading = LOAD)]
     lengths: Option<PathBuf>,
     /// Tokens of the prompts of the prefill point
-    #[arg(long, value_name = "TOKENS", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    #[arg(long, value_name = "TOKENS", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..=1 << 24), help_heading = LOAD)]
     long_prompt: u64,
     /// Tokens of the answers of the floor and of the decode points
-    #[arg(long, value_name = "TOKENS", default_value_t = 512, value_parser = clap::value_parser!(u64).range(2..=1 << 24))]
+    #[arg(long, value_name = "TOKENS", default_value_t = 512, value_parser = clap::value_parser!(u64).range(2..=1 << 24), help_heading = LOAD)]
     long_answer: u64,
     /// A window closes when so many requests that were sent in it are over
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..), help_heading = LOAD)]
     requests: Option<u64>,
     /// A window closes after this time
-    #[arg(long, value_name = "SPAN", default_value = "20s", value_parser = duration::span)]
+    #[arg(long, value_name = "SPAN", default_value = "20s", value_parser = duration::span, help_heading = LOAD)]
     duration: Duration,
     /// Load before each window; 0 for none
-    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span_or_none)]
+    #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = span_or_none, help_heading = LOAD)]
     warm_up: Duration,
     /// Load after each window; 0 for none
-    #[arg(long, value_name = "SPAN", default_value = "500ms", value_parser = span_or_none)]
+    #[arg(long, value_name = "SPAN", default_value = "500ms", value_parser = span_or_none, help_heading = LOAD)]
     cool_down: Duration,
     /// How often each rung is run; all once, then all again
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = LOAD)]
     repeats: u32,
     /// What all that is random is drawn from
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, help_heading = LOAD)]
     seed: u64,
     /// Ask for answers in one piece
-    #[arg(long)]
+    #[arg(long, help_heading = TARGET)]
     no_stream: bool,
     /// Ask for completions of plain prompts instead of chats
-    #[arg(long)]
+    #[arg(long, help_heading = TARGET)]
     completions: bool,
     /// Let answers end where the model ends them
-    #[arg(long)]
+    #[arg(long, help_heading = TARGET)]
     no_ignore_eos: bool,
     /// What stands in the head of each request ('Authorization: Bearer …'); repeatable
-    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header)]
+    #[arg(long = "header", value_name = "NAME: VALUE", value_parser = header, help_heading = TARGET)]
     headers: Vec<(HeaderName, HeaderValue)>,
     /// How long one answer may take
-    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = duration::span)]
+    #[arg(long, value_name = "SPAN", default_value = "5m", value_parser = duration::span, help_heading = TARGET)]
     timeout: Duration,
     /// What a decode token costs in prompt tokens, from `joulebook bench fit`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = ENERGY)]
     rho: Option<PathBuf>,
     /// Keep the journal of the books in this file, for `joulebook audit`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = RECORD)]
     journal: Option<PathBuf>,
     /// Tokens that the COMMAND produced: adds joules per token
-    #[arg(long, requires = "command", value_name = "N")]
+    #[arg(long, requires = "command", value_name = "N", help_heading = ENERGY)]
     tokens: Option<u64>,
 }
 
@@ -128,15 +129,15 @@ impl Wanted {
         let open = |rate: &f64| Kind::Rate { requests_per_s: *rate };
         rungs.extend(self.rate.iter().map(|rate| (open(rate), sizes.clone())));
         rungs.extend(self.floor.then(|| (Kind::Floor, short.clone())));
-        if !self.points.is_empty() {
+        if !self.isolated.is_empty() {
             let long = Sizes::Fixed(self.long_prompt, 1);
             rungs.push((Kind::PrefillPoint { concurrency: 1 }, long));
             let point = |concurrency: &u32| Kind::DecodePoint { concurrency: *concurrency };
-            rungs.extend(self.points.iter().map(|it| (point(it), short.clone())));
+            rungs.extend(self.isolated.iter().map(|it| (point(it), short.clone())));
         }
         if rungs.is_empty() {
             let what =
-                "nothing to drive: give --concurrency 1,8,32, --rate 2.5, --floor or --points";
+                "nothing to drive: give --concurrency 1,8,32, --rate 2.5, --floor or --isolated";
             return Err(Usage(what.to_owned()).into());
         }
         let name = |(kind, _): &(Kind, Sizes)| kind.to_string();
@@ -218,6 +219,11 @@ impl Wanted {
     /// Answers may not end before their length.
     pub const fn ignores_eos(&self) -> bool {
         !self.no_ignore_eos
+    }
+
+    /// Load before each window.
+    pub const fn warm_up(&self) -> Duration {
+        self.warm_up
     }
 
     /// How long one answer may take.

@@ -31,8 +31,8 @@ impl Progress {
     /// Begins something, by name.
     pub fn begin(&self, name: String, what: &str) {
         self.bar.reset();
-        self.bar.set_prefix(name);
         self.bar.set_message(what.to_owned());
+        self.bar.set_prefix(name);
         self.bar.set_position(0);
     }
 

@@ -94,11 +94,18 @@ pub fn run(arguments: &Wanted, shared: &Shared, context: &Context) -> anyhow::Re
         Ok(_) => Energy::open_cards(asked, context.profiles.as_ref())?,
         Err(why) => Energy::none(why),
     };
+    if let Some(over) = energy.averages_over().filter(|over| *over > arguments.warm_up()) {
+        warnings.push(format!(
+            "the power gauge averages over {over:?}, longer than the warm-up: its windows begin with \
+             what the cards drew before (--warm-up {}s)",
+            over.as_secs() + 1
+        ));
+    }
     if let Some(path) = arguments.journal() {
         let file = JournalFile::append(path).map_err(|error| {
             Usage(format!("the journal cannot be kept in {}: {error}", path.display()))
         })?;
-        energy.accounts().also(Box::new(file));
+        energy.accounts().keep_in(file);
     }
     std::thread::sleep(REST.saturating_sub(begun.elapsed()).min(REST));
 

@@ -17,10 +17,10 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use indicatif::ProgressBar;
 use joulebook::{
     books::{
-        Books, CardTrial, Labels, Line, PendingReceipt, Receipt, Rhos, Settings, Ticket,
+        self, Audit, Books, CardTrial, Labels, PendingReceipt, Receipt, Rhos, Settings, Ticket,
         TokenSource, TrialBalance, Usage,
     },
-    core::{ledger::Auditor, units::significant},
+    core::units::significant,
 };
 use joulebook_lab::{
     engine::{self, Arrivals, Event, Job, Kind, Request, Sink, Status, live::LiveEngine},
@@ -81,7 +81,7 @@ pub fn run(json: bool, journal_file: Option<&Path>) -> anyhow::Result<ExitCode> 
     let journal = Journal::default();
     let rho = Rhos::parse(RHO, "the demo's calibration").context("the demo's own calibration")?;
     let settings =
-        Settings { rho, journal: Some(Box::new(journal.clone())), ..Settings::default() };
+        Settings { rho, journal: Some(books::Journal::to(journal.clone())), ..Settings::default() };
     let books = Books::of(&meter, settings)?;
     let ended = Ended::default();
     let desk = Desk { books: books.clone(), load, open: HashMap::new(), ended: Arc::clone(&ended) };
@@ -247,15 +247,12 @@ impl Journal {
 
     /// Proves the books from the journal alone; the number of transactions.
     fn audit(&self) -> anyhow::Result<u64> {
-        let bytes = self.bytes();
-        let mut auditor = Auditor::new();
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let line: Line = serde_json::from_slice(line).context("a line of the journal")?;
-            auditor.next(&line.transaction).map_err(|error| {
-                anyhow::anyhow!("transaction {} breaks the law: {:?}", error.number, error.refused)
-            })?;
+        let mut audit = Audit::new();
+        audit.read(&mut self.bytes().as_slice())?;
+        match audit.broken() {
+            Some(broken) => anyhow::bail!("the journal breaks the law: {}", broken.what),
+            None => Ok(audit.transactions()),
         }
-        Ok(auditor.transactions())
     }
 }
 

@@ -183,9 +183,14 @@ impl Outcome<'_> {
             .meter
             .cards()
             .iter()
-            .filter_map(|card| self.stored_floor(card))
-            .map(|floor| words::of_floor(&floor))
+            .filter_map(|card| {
+                let stored = self.stored_floor(card).map(|floor| words::of_floor(&floor));
+                stored.or_else(|| card.told()?.idle_from.clone())
+            })
             .collect();
+        if floors.is_empty() {
+            return format!("{watts:.1} W subtracted, as declared");
+        }
         format!("{watts:.1} W subtracted: {}", floors.join("; "))
     }
 

@@ -31,10 +31,12 @@ impl Book {
             scratch.weigh(record, requests, settings.split, now_ns, self.card);
             let next = self.ledger.next_number();
             let entries = corrected(record, requests, scratch, self.card, next);
-            if !entries.is_empty() {
+            if entries.is_empty() {
+                scratch.entries = entries;
+            } else {
                 let tick_ns = record.publish.tick.end_ns;
                 let pair = Transaction { number: next, reason: Reason::Correct, tick_ns, entries };
-                self.apply(pair, &scratch.hints, journal, counts);
+                scratch.entries = self.apply(pair, &scratch.hints, journal, counts);
                 counts.corrections = counts.corrections.saturating_add(1);
             }
         }
@@ -52,7 +54,8 @@ fn corrected(
     let live = scratch.weighed.iter().enumerate().filter(|(_, weighed)| weighed.live);
     let held_uj =
         live.fold(0u64, |sum, (place, _)| sum.saturating_add(record.seats.charged_uj(place)));
-    let mut entries = Vec::new();
+    let mut entries = std::mem::take(&mut scratch.entries);
+    entries.clear();
     scratch.hints.clear();
     let lost_uj =
         if scratch.sums.heads > 0 { std::mem::take(&mut record.unattributed_uj) } else { 0 };

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use joulebook::{
-    books::Line,
+    books::{Audit, CardAudit, Line},
     core::{
         Flags, Power, Source,
         answer::Answer,
@@ -15,7 +15,7 @@ use joulebook::{
         idle::{self, Quiet},
         keeper::{CardFacts, Counts, Keeper, Opening, Payer, Phases, Publish, Settings},
         ledger::{
-            Account, Auditor, Ledger, Reason, Transaction,
+            Account, Transaction,
             settle::{Others, Rest, Rho, Tick},
         },
         receipt::{Labels, Receipt, Status, TokenSource, Usage},
@@ -86,10 +86,8 @@ pub struct Work {
 pub struct Kept {
     /// One each, in the order of the requests.
     pub receipts: Vec<Receipt>,
-    /// What each account of all cards got.
-    accounts: BTreeMap<Account, i128>,
-    /// Each card's book, as its journal has it.
-    pub ledgers: Vec<Ledger>,
+    /// What each card's accounts hold, as its journal has it, µJ.
+    pub accounts: Vec<BTreeMap<Account, i128>>,
     /// What the cards drew at rest, without and with a model, where that was learnt.
     pub floors: Vec<[Option<Power>; 2]>,
     pub counts: Counts,
@@ -147,16 +145,9 @@ pub fn kept(mut cards: Vec<Card>, works: &[Work], span: Span) -> Result<Kept, Re
     keeper.self_check().map_err(Refused::Books)?;
     let floors = cards.iter().map(|card| card.floors(end_ns)).collect();
     let dropped = keeper.standings().map(|standing| standing.carry.dropped_uj);
-    let mut accounts = BTreeMap::new();
-    // What is closed was charged before, and stays with whom it was charged to.
-    let entries = lines.iter().filter(|(_, line)| line.reason != Reason::Close);
-    for entry in entries.flat_map(|(_, line)| &line.entries) {
-        *accounts.entry(entry.account).or_default() += i128::from(entry.amount_uj);
-    }
     Ok(Kept {
-        accounts,
         receipts: receipts.into_values().collect(),
-        ledgers: audited(&cards, &lines)?,
+        accounts: audited(&cards, &lines)?,
         floors,
         counts: keeper.counts(),
         floor_dropped_uj: dropped.fold(0, u64::saturating_add),
@@ -166,7 +157,8 @@ pub fn kept(mut cards: Vec<Card>, works: &[Work], span: Span) -> Result<Kept, Re
 impl Kept {
     /// What all cards' books hold in the accounts that are asked for, µJ.
     pub fn sum_uj(&self, which: impl Fn(Account) -> bool) -> i128 {
-        self.accounts.iter().filter(|(account, _)| which(**account)).map(|(_, uj)| uj).sum()
+        let held = self.accounts.iter().flatten();
+        held.filter(|(account, _)| which(**account)).map(|(_, uj)| uj).sum()
     }
 
     /// The attempts that are one answer.
@@ -177,21 +169,31 @@ impl Kept {
 }
 
 /// The books, read from their journal: as text, one line a transaction.
-fn audited(cards: &[Card], journal: &[(usize, Transaction)]) -> Result<Vec<Ledger>, Refused> {
-    let broken = |error: String| Refused::Books(error);
-    let mut auditors: BTreeMap<&str, Auditor> =
-        cards.iter().map(|card| (card.name.as_str(), Auditor::new())).collect();
+fn audited(
+    cards: &[Card],
+    journal: &[(usize, Transaction)],
+) -> Result<Vec<BTreeMap<Account, i128>>, Refused> {
+    let mut text = Vec::new();
     for (number, transaction) in journal {
         let Some(card) = cards.get(*number) else { continue };
-        let line = Line { card: card.name.clone(), transaction: transaction.clone() };
-        let text = serde_json::to_string(&line).map_err(|error| broken(error.to_string()))?;
-        let line: Line = serde_json::from_str(&text).map_err(|error| broken(error.to_string()))?;
-        if let Some(auditor) = auditors.get_mut(line.card.as_str()) {
-            auditor.next(&line.transaction).map_err(|error| broken(error.to_string()))?;
-        }
+        let line = Line::moved(card.name.as_str(), transaction.clone());
+        serde_json::to_writer(&mut text, &line).map_err(|it| Refused::Books(it.to_string()))?;
+        text.push(b'\n');
     }
-    let ledger = |card: &Card| auditors.get(card.name.as_str()).map(|it| it.ledger().clone());
-    Ok(cards.iter().filter_map(ledger).collect())
+    let mut audit = Audit::of_each_request();
+    audit.read(&mut text.as_slice()).map_err(|fault| Refused::Books(fault.to_string()))?;
+    if let Some(broken) = audit.broken() {
+        return Err(Refused::Books(broken.what.clone()));
+    }
+    let accounts = |card: &Card| {
+        let it = audit.cards().find(|(name, _)| *name == card.name).map(|(_, it)| it);
+        let mut accounts = it.map(CardAudit::accounts).unwrap_or_default();
+        accounts.retain(|account, _| !matches!(account, Account::Closed(_)));
+        let each = it.into_iter().flat_map(CardAudit::each);
+        accounts.extend(each.map(|(_, account, uj)| (account, uj)));
+        accounts
+    };
+    Ok(cards.iter().map(accounts).collect())
 }
 
 impl Card {

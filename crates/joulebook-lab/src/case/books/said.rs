@@ -1,7 +1,7 @@
 //! What books say, as far as cases ask for it: J per account, and the words of receipts.
 
 use joulebook::core::{
-    ledger::{Account, Ledger, Phase, RequestId},
+    ledger::{Account, Phase, RequestId},
     receipt::Receipt,
 };
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::{
 pub fn said(kept: &Kept, works: &[Work]) -> Answer {
     let mut answer = Answer::new();
     let mut put = |name: &str, uj: i128| answer.insert(name.to_owned(), json!(joules(uj)));
-    put("register_j", kept.ledgers.iter().map(Ledger::counted_uj).sum());
+    put("register_j", -kept.sum_uj(|account| account == Account::Register));
     put("sum", kept.sum_uj(|account| account != Account::Register));
     put("imbalance_j", kept.sum_uj(|_| true));
     for account in [
@@ -30,11 +30,9 @@ pub fn said(kept: &Kept, works: &[Work]) -> Answer {
     }
     put("idle", kept.sum_uj(|it| matches!(it, Account::IdleOff | Account::IdleResident)));
     put("floor_dropped_j", kept.floor_dropped_uj.into());
-    for ledger in &kept.ledgers {
-        for (account, uj) in ledger.balances() {
-            if let Account::Foreign(_) = account {
-                put(&account.to_string(), uj);
-            }
+    for (account, uj) in kept.accounts.iter().flatten() {
+        if let Account::Foreign(_) = account {
+            put(&account.to_string(), *uj);
         }
     }
     for (place, work) in works.iter().enumerate() {
@@ -56,7 +54,7 @@ pub fn said(kept: &Kept, works: &[Work]) -> Answer {
         answer.extend(receipt);
     }
     let first = kept.receipts.first();
-    answer.insert("split".into(), json!(first.map(|receipt| receipt.rule)));
+    answer.insert("split".into(), json!(first.map(|receipt| &receipt.rule)));
     // What each of them is charged, where that is the same to the millijoule.
     let each: Vec<Option<f64>> = kept.receipts.iter().map(|receipt| receipt.joules).collect();
     let near = |one: &Option<f64>, other: &Option<f64>| {

@@ -5,7 +5,7 @@
 
 use joulebook_core::{
     Energy, Fault, Flags,
-    estimate::{Facts, Span},
+    estimate::{Facts, Skew, Span},
     register::{DEFAULT_CEILING, Kind, Modulus, Register, Scale},
     series::{CounterTrack, Poll, series_of},
 };
@@ -77,6 +77,7 @@ pub(super) fn play(
         lag_uncertainty_s: period_s.max(LEAST_LAG_S) + told.late_s,
         quantum_j: quantum.joules(),
         averaging_s: None,
+        skew: Skew::default(),
     };
     let ceiling = joulebook_core::Power::from_watts(facts.ceiling_w).unwrap_or(DEFAULT_CEILING);
     let period_ns = (period_s * SECOND) as u64;

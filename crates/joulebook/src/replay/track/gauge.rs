@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use joulebook_core::{
     Fault, Flags, Power,
-    estimate::{Facts, Span},
+    estimate::{Facts, Skew, Span},
     register::{DEFAULT_CEILING, Kind},
     series::{GaugeTrack, Series, SeriesWriter, plausible_power, series_of},
 };
@@ -78,6 +78,7 @@ pub(super) fn play(
         lag_uncertainty_s: period_s.max(LEAST_LAG_S) + told.late_s,
         quantum_j: 0.0,
         averaging_s,
+        skew: Skew::default(),
     };
     let frozen = frozen::runs(&seen, period_s);
     let readings_seen = seen.len() as u64;

@@ -1,5 +1,12 @@
 //! A slow way: a relay that hands on every byte so much later, either way.
 
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a part of tests and of measurements"
+)]
+
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpListener, TcpStream},

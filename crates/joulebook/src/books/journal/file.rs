@@ -1,0 +1,109 @@
+//! A journal in a file that is written on from one start of the program to the next.
+//!
+//! Decides what a crash has left: a last line without its end is cut off (what it told of was never
+//! wholly written), and one that lost only its newline gets it back. All before it is read and
+//! proved, so that the next book begins with the right number.
+//!
+//! Refused: a file that is no journal, one that does not balance (whatever is written behind that
+//! could not be proved), one that somebody else is writing.
+
+use std::{
+    collections::BTreeMap,
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufReader, BufWriter, Write},
+    path::Path,
+};
+
+use super::{super::Audit, Journal};
+
+/// A journal in a file: buffered, and brought to the disk when it is closed.
+#[derive(Debug)]
+pub struct JournalFile {
+    end: End,
+    numbers: BTreeMap<String, u64>,
+    mended: Option<Mended>,
+}
+
+/// What was cut off the end of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mended {
+    /// The number of the line, from 1.
+    pub line: u64,
+    /// How long it was.
+    pub bytes: u64,
+}
+
+/// Where the next line is written.
+#[derive(Debug)]
+struct End(BufWriter<File>);
+
+impl JournalFile {
+    /// Opens a file at its end, and makes it where there is none; mends what a crash has left there.
+    pub fn append(path: &Path) -> io::Result<Self> {
+        let name = path.display();
+        let refuse = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                let what = format!("{name} is written by another program: use a file of your own");
+                return Err(io::Error::new(io::ErrorKind::ResourceBusy, what));
+            }
+            // Some file systems know no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let mut audit = Audit::new();
+        audit
+            .read(&mut BufReader::with_capacity(1 << 20, &file))
+            .map_err(|fault| refuse(format!("{name}:{fault}: begin another file")))?;
+        if let Some(broken) = audit.broken() {
+            return Err(refuse(format!(
+                "{name}:{}: card {}: {}: keep it for joulebook audit, and begin another file",
+                broken.line, broken.card, broken.what
+            )));
+        }
+        let mended = audit.cut().map(|cut| Mended { line: cut.line, bytes: cut.bytes });
+        if let Some(cut) = audit.cut() {
+            file.set_len(cut.from_byte)?;
+            file.sync_all()?;
+            tracing::warn!(
+                "{name}:{}: the last line was cut, as a crash leaves it; its {} bytes were removed",
+                cut.line,
+                cut.bytes
+            );
+        } else if audit.lacks_newline() {
+            file.write_all(b"\n")?;
+        }
+        let numbers = audit.cards().map(|(card, it)| (card.to_owned(), it.next_number())).collect();
+        Ok(Self { end: End(BufWriter::new(file)), numbers, mended })
+    }
+
+    /// What was cut off its end.
+    pub const fn mended(&self) -> Option<Mended> {
+        self.mended
+    }
+}
+
+impl From<JournalFile> for Journal {
+    fn from(file: JournalFile) -> Self {
+        Self { to: Box::new(file.end), numbers: file.numbers }
+    }
+}
+
+impl Write for End {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let ended = self.0.flush().and_then(|()| self.0.get_ref().sync_all());
+        if let Err(error) = ended {
+            tracing::warn!("the journal could not be brought to the disk: {error}");
+        }
+    }
+}
