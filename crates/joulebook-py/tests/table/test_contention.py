@@ -5,6 +5,8 @@ are open at once.
 """
 
 import asyncio
+import subprocess
+import sys
 import time
 
 import pytest
@@ -129,6 +131,34 @@ def test_a_second_server_of_our_own_kind(case):
     energy = case("two of ours")["energy"]
     assert energy.method == "estimated"
     assert energy.contended_by == "VLLM::EngineCore (10186 MiB), VLLM::EngineCore (20000 MiB)"
+
+
+SERVER = """import subprocess, sys
+workers = [subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) for _ in range(2)]
+print(*(worker.pid for worker in workers), flush=True)
+input()
+"""
+
+
+def server_of_two(at):
+    """A window beside one server of two real processes, each on the card under the server's name."""
+    server = subprocess.Popen([sys.executable, "-c", SERVER, "vllm"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True)
+    pids = server.stdout.readline().split()
+    with open(f"{at.folder}/scenario", "a") as scenario:
+        scenario.writelines(f"  proc 0 inf {pid} 20000 VLLM::Worker_TP{number}\n" for number, pid in enumerate(pids))
+    energy = sync_window(at, 0)
+    server.communicate("\n")
+    return energy
+
+
+@behaviour("`Meter._note_intruders`")
+@differs("Processes of one tree are one server: the workers of a model that spans several processes are no tenants of each "
+         "other.")
+def test_a_server_of_several_processes(fresh, ours):
+    """Two processes of one server of our own kind are contention, too."""
+    energy = fresh("card 0\n  idle 16\n  step 0 216\n  counter period_ms=5\n").play(server_of_two)
+    assert energy.contended is not ours and energy.method == ("sampled" if ours else "estimated"), energy
 
 
 @behaviour("`Meter._note_intruders`")

@@ -1,6 +1,7 @@
 """What a Node says about a card."""
 
 import dataclasses
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -71,3 +72,31 @@ def test_an_object_that_says_nothing(implementation, ours):
     else:
         with pytest.raises(AttributeError):
             meter()
+
+
+@behaviour("`Node`")
+@differs("It is refused where it is said, with ValueError, and not subtracted from every figure of that node.")
+@pytest.mark.parametrize("idle_w", [-5.0, math.inf, math.nan])
+def test_a_floor_that_is_no_power(implementation, ours, idle_w):
+    """A floor below 0, infinite, or no number is taken as it is: −5 W adds 5 W to every window."""
+    if ours:
+        with pytest.raises(ValueError, match="no power"):
+            implementation.Node(idle_w=idle_w)
+    else:
+        floor = implementation.Meter.for_node(implementation.Node(idle_w=idle_w)).idle_w
+        assert floor == idle_w or math.isnan(floor)
+
+
+@behaviour("`Meter.for_node`")
+@differs("A node that cannot be read (here: its floor is a word) costs the measurement, and the log says why.")
+def test_an_object_that_says_nonsense(implementation, ours):
+    """A node whose floor is a word raises out of the request, when its window is asked."""
+    node = SimpleNamespace(idle_w="cold", is_local=False)
+    meter = implementation.Meter.for_node(node, joules_per_1k_hint=100.0)
+    with meter.sync():
+        pass
+    if ours:
+        assert meter.result(tokens=10).method == "estimated"
+    else:
+        with pytest.raises(TypeError):
+            meter.result(tokens=10).as_dict()
