@@ -130,8 +130,12 @@ fn the_joules_of_a_window_and_of_its_requests_are_the_truth() {
     let lab = Lab::new();
     let said = said(&mut lab.bench(&["--concurrency", "1,4", "--duration", "3s"]));
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("J/token") && said.out.contains("Idle: 70."), "{}", said.out);
+    assert!(said.out.contains("J/token") && said.out.contains("Idle: "), "{}", said.out);
     let record = lab.record();
+    assert!((number(&record, "gpu_rail_idle_power_w") - 70.0).abs() < 0.1, "{}", said.out);
+    let idle = &record["baseline"]["counter"];
+    let off_uj = number(idle, "energy_uj") - 70.0 * number(idle, "window_ns") / 1e3;
+    assert!(off_uj.abs() <= number(idle, "bound_uj"), "{idle}");
     assert_eq!(record["source"]["place"], "local");
     assert_eq!(record["source"]["simulated"], true, "the lab is told from a real card");
     let truths = lab.truths();
