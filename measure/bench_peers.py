@@ -361,9 +361,13 @@ def spread(values):
     return f"{100 * (max(values) - min(values)) / statistics.median(values):.1f} %"
 
 
-def report_latency(server, concurrency, repeats, found):
+def report_latency(server, concurrency, found):
     for places in concurrency:
-        print(f"{server}, {places} in flight: medians of {repeats} runs each, and their range over the median\n")
+        runs = [len(runs[tool]) for (at, _), runs in found.items() for tool in (OURS, THEIRS) if at == places]
+        if not runs or not all(runs):
+            continue
+        many = f"{min(runs)} to {max(runs)}" if min(runs) < max(runs) else str(max(runs))
+        print(f"{server}, {places} in flight: medians of {many} runs each, and their range over the median\n")
         rows = []
         for at, name in found:
             if at != places:
@@ -453,11 +457,11 @@ def main():
           f"Prompts of {options.prompt} tokens, answers of {options.answer}, {options.requests} requests a place "
           f"and run; llama.cpp with {options.threads} thread(s).\n")
     if on_llama:
-        report_latency("llama.cpp", options.concurrency, options.repeats, on_llama)
+        report_latency("llama.cpp", options.concurrency, on_llama)
     if on_card:
         joules, latencies = on_card
         report_energy(options, joules)
-        report_latency("The lab's server", options.card_concurrency, options.card_repeats, latencies)
+        report_latency("The lab's server", options.card_concurrency, latencies)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,22 @@ fn a_child_takes_nothing_from_its_parent() {
 }
 
 #[test]
+fn a_window_of_another_meter_lies_inside_only_on_cards_in_common() {
+    let (bench, elsewhere) = (Bench::new(), Bench::new());
+    let (opened, outer) = Moment::of(|| bench.meter().open());
+    assert!(elsewhere.meter().open_inside(&outer).is_none());
+    let other = bench.meter().with_hint(1.0);
+    let (inner_opened, inner) = Moment::of(|| other.open_inside(&outer).unwrap());
+    bench.works(300.0, 100);
+    let (inner_closed, inner) = Moment::of(|| inner.close());
+    let (closed, outer) = Moment::of(|| outer.close());
+    let (outer, inner) = (outer.settle(LONG), inner.settle(LONG));
+    assert!(!outer.flags.contains(Flags::OVERLAP) && !inner.flags.contains(Flags::OVERLAP));
+    holds(&bench, &outer, opened, closed);
+    holds(&bench, &inner, inner_opened, inner_closed);
+}
+
+#[test]
 fn siblings_share_what_they_overlap_and_at_once_each_is_charged_whole() {
     let bench = Bench::new();
     let meter = bench.meter();
