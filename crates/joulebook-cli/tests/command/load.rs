@@ -81,6 +81,23 @@ impl Lab {
 /// The window is the whole of the load.
 const WHOLE: [&str; 4] = ["--warm-up", "0", "--cool-down", "0"];
 
+/// The most requests of a rung that were in flight at one time.
+fn most_at_once(requests: &[Value], rung: &str) -> i64 {
+    let mut steps: Vec<(u64, i64)> = Vec::new();
+    for request in requests.iter().filter(|request| request["rung"] == rung) {
+        let sent_ns = request["sent_ns"].as_u64().unwrap();
+        steps.push((sent_ns, 1));
+        steps.push((sent_ns + request["ended_ns"].as_u64().unwrap(), -1));
+    }
+    steps.sort_unstable();
+    let mut now = 0;
+    let in_flight = steps.iter().map(|(_, step)| {
+        now += step;
+        now
+    });
+    in_flight.max().unwrap_or(0)
+}
+
 fn repeat(record: &Value, rung: usize) -> &Value {
     &record["rungs"][rung]["repeats"][0]
 }
@@ -113,8 +130,12 @@ fn the_joules_of_a_window_and_of_its_requests_are_the_truth() {
     let lab = Lab::new();
     let said = said(&mut lab.bench(&["--concurrency", "1,4", "--duration", "3s"]));
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("J/token") && said.out.contains("Idle: 70."), "{}", said.out);
+    assert!(said.out.contains("J/token") && said.out.contains("Idle: "), "{}", said.out);
     let record = lab.record();
+    assert!((number(&record, "gpu_rail_idle_power_w") - 70.0).abs() < 0.1, "{}", said.out);
+    let idle = &record["baseline"]["counter"];
+    let off_uj = number(idle, "energy_uj") - 70.0 * number(idle, "window_ns") / 1e3;
+    assert!(off_uj.abs() <= number(idle, "bound_uj"), "{idle}");
     assert_eq!(record["source"]["place"], "local");
     assert_eq!(record["source"]["simulated"], true, "the lab is told from a real card");
     let truths = lab.truths();
@@ -145,6 +166,8 @@ fn the_joules_of_a_window_and_of_its_requests_are_the_truth() {
         }
         assert!(cost > 0.0 && (charged / cost - 1.0).abs() < 0.15, "{charged} J, truly {cost} J");
     }
+    let at_once = most_at_once(&lab.requests(), "c4");
+    assert_eq!(at_once, 4, "a closed loop has exactly so many in flight");
     assert!(record.get("c4_mean_ttft_ms").is_some() && record.get("c4_p99_itl_ms").is_some());
     assert!(lab.bench.path("record/record.svg").exists());
 }
@@ -211,11 +234,14 @@ fn a_rail_that_cannot_be_read_costs_the_energy_and_not_the_run() {
     let lab = Lab::new();
     let arguments = ["--concurrency", "2", "--requests", "4", "--answer-tokens", "20"];
     let mut command = lab.bare(&[&arguments[..], &WHOLE].concat());
+    command.args(["--no-stream", "--completions"]);
     command.env("JOULEBOOK_NVML", "/nonexistent/library").env("JOULEBOOK_SMI", "/nonexistent/tool");
     let said = said(&mut command);
     assert_eq!(said.code, Some(0), "{}", said.err);
     let record = lab.record();
     assert_eq!((&record["source"]["place"], &record["c2_completed"]), (&"none".into(), &4.into()));
+    assert_eq!(record["c2_output_tokens"], 80, "answers in one piece have their tokens too");
+    assert!(record.get("c2_mean_itl_ms").is_none() && record.get("c2_mean_e2el_ms").is_some());
     assert!(record["source"]["why_none"].as_str().unwrap().contains("/nonexistent"), "{record}");
     let keys = record.as_object().unwrap().keys();
     assert!(
@@ -258,6 +284,43 @@ fn one_child_serves_a_whole_run_and_a_cell_without_a_number_is_no_zero() {
     let calls = std::fs::read_to_string(calls).unwrap();
     let loops = calls.lines().filter(|call| call.contains("-lms 250")).count();
     assert_eq!(loops, calls.lines().count(), "never one for a reading: {calls}");
+}
+
+#[test]
+fn another_hosts_cards_are_read_through_its_agent() {
+    let lab = Lab::new();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut agent = lab.bench.joulebook(["agent", "--bind", &address.to_string()]);
+    let mut agent = agent.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while std::net::TcpStream::connect(address).is_err() {
+        assert!(std::time::Instant::now() < until, "no agent at {address}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let node = format!("http://{address}");
+    // This host has no cards: none but the agent's can be read.
+    let run = |more: &[&str]| {
+        let mut command = lab.bench(&["--node", &node, "--concurrency", "2", "--duration", "2s"]);
+        command.args(more).env("JOULEBOOK_NVML", "/nonexistent/library");
+        said(command.env("JOULEBOOK_SMI", "/nonexistent/tool"))
+    };
+    let refused = run(&["--gpu", "7"]);
+    let said = run(&[]);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let record = lab.record();
+    assert_eq!(
+        (&record["source"]["place"], &record["source"]["node"]),
+        (&"node".into(), &node.into())
+    );
+    let counter = number(&record, "c2_gpu_counter_energy_j");
+    let bound = number(&record, "c2_gpu_counter_bound_j");
+    let drawn = lab.drawn(&record, repeat(&record, 0));
+    assert!((counter - drawn).abs() <= bound, "{counter} ± {bound}, truly {drawn}");
+    assert_eq!(number(&record, "c2_books_residual_j"), 0.0);
+    assert!(number(&lab.requests()[3]["receipt"], "joules") > 0.0);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use joulebook::{
     nvml::{self, Driver, NvmlGauge, PowerField},
     profile::Profiles,
     record,
+    remote::{self, RemoteError},
     smi::{Feed, Program, SmiCard, SmiCardInfo},
 };
 use joulebook_lab::scenario::UUID_STEM;
@@ -45,7 +46,9 @@ impl Energy {
         };
         match found {
             Ok(rails) => Ok(Self::of(rails, asked)),
-            Err(error) if is_usage(&error) => Err(Usage(error.to_string()).into()),
+            Err(error) if is_usage(&error) || is_no_card(&error) => {
+                Err(Usage(one_line(&error.to_string())).into())
+            }
             Err(error) => Ok(Self::none(one_line(&error.to_string()))),
         }
     }
@@ -138,6 +141,10 @@ fn of_library(driver: &Arc<Driver>, meter: Meter) -> Rails {
 
 /// Through the agent on the cards' own host: what it passes on is a counter or a gauge.
 fn of_agent(node: &Node) -> Result<Rails, MeterError> {
+    // Asked once, so that what is wrong with it is said as it is.
+    for gpu in &node.gpus {
+        remote::state(&Node { gpus: vec![gpu.clone()], ..node.clone() })?;
+    }
     let meter = Meter::for_node(node)?;
     // Which of the two it is shows with the first reading.
     meter.wait_ready(FIRST_READING);
@@ -245,6 +252,11 @@ fn source(rails: &Rails, node: Option<String>) -> Source {
         }),
         why_none: None,
     }
+}
+
+/// The agent has no such card.
+const fn is_no_card(error: &MeterError) -> bool {
+    matches!(error, MeterError::Remote(RemoteError::NotFound { .. }))
 }
 
 fn one_line(text: &str) -> String {

@@ -2,6 +2,7 @@
 //! JSON for programs, and the exit code.
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -64,11 +65,12 @@ impl Shared {
         record.close();
         let written = folder.map(|folder| self.write(record, folder)).transpose();
         let text = if self.json { output::json(record)? } else { report::page(record) };
-        if record.target.command.is_empty() {
-            anstream::print!("{text}");
+        // A reader that went away is no error of ours.
+        let _ = if record.target.command.is_empty() {
+            write!(anstream::stdout(), "{text}")
         } else {
-            anstream::eprint!("{text}");
-        }
+            write!(anstream::stderr(), "{text}")
+        };
         // What was measured is told before what could not be written.
         if let Some(folder) = folder {
             written?;
