@@ -26,6 +26,16 @@ pub const LONGEST_BRIDGE_NS: u64 = 30_000_000_000;
 /// A stretch of up to this many polling gaps is no hole.
 const SILENT_GAPS: u64 = 3;
 const SECOND_NS: u64 = 1_000_000_000;
+/// A power is told of a stretch that is so many times as long as its ends are uncertain, or of a
+/// second.
+const CERTAINTY: u64 = 20;
+/// Marks of a tick that no power is told over.
+const BROKEN: Flags = Flags::GAP
+    .union(Flags::HOLE)
+    .union(Flags::COUNTER_RESET)
+    .union(Flags::COUNTER_SET)
+    .union(Flags::COUNTER_GLITCH)
+    .union(Flags::COUNTER_FROZEN);
 
 /// The readers' side of a card's series.
 #[derive(Debug)]
@@ -83,6 +93,31 @@ impl Series {
     /// The newest point.
     pub fn newest(&self) -> Option<Point> {
         self.fine.newest()
+    }
+
+    /// The power up to a point, by a counter: over the tick that ends there, or over as many ticks
+    /// before it, up to a second, as it takes until the instants of their publishes matter little. The
+    /// tick alone says more about the polls than about the card where those come late.
+    pub fn power_until(&self, point: Point) -> Power {
+        let mut power_uw = point.power_uw;
+        let mut to = point;
+        let stretch = self.span(point.at_ns.saturating_sub(SECOND_NS), point.at_ns, 1, 1);
+        for from in stretch.into_iter().rev().skip_while(|it| it.at_ns >= point.at_ns) {
+            // Nor from a publish behind a stretch that was not seen: where in it that lay is not known.
+            if to.flags.union(from.flags).intersects(BROKEN) {
+                break;
+            }
+            let length_ns = point.at_ns.saturating_sub(from.at_ns);
+            let energy_uj = u128::from(point.energy_uj.saturating_sub(from.energy_uj));
+            let mean_uw = (energy_uj * u128::from(SECOND_NS)).checked_div(u128::from(length_ns));
+            power_uw = mean_uw.and_then(|mean| u64::try_from(mean).ok()).unwrap_or(power_uw);
+            let open_ns = u64::from(from.uncertainty_ns) + u64::from(point.uncertainty_ns);
+            if length_ns >= SECOND_NS.min(CERTAINTY * open_ns) {
+                break;
+            }
+            to = from;
+        }
+        Power::from_microwatts(power_uw)
     }
 
     /// How many points were ever pushed: a change tells that there is news.

@@ -115,3 +115,37 @@ fn the_power_behind_a_hole_is_the_mean_over_it() {
     let powers: Vec<u64> = points.iter().skip(2).map(|point| point.power_uw).collect();
     assert!(powers.iter().all(|power| *power == 100_000_000), "{powers:?}");
 }
+
+#[test]
+fn a_power_is_told_over_as_long_as_it_takes_to_know_it() {
+    let (mut writer, series) = series();
+    let push = |writer: &mut SeriesWriter, at_ms: u64, mj: u64, uncertainty_ms: u32, flags| {
+        let last = writer.last().unwrap_or_default();
+        let (at_ns, energy_uj) = (at_ms * MS, mj * 1000);
+        let ticked_ns = (at_ns - last.at_ns).max(1);
+        let power_uw = (energy_uj - last.energy_uj) * SECOND_NS / ticked_ns;
+        let uncertainty_ns = uncertainty_ms * 1_000_000;
+        let point = Point { at_ns, energy_uj, power_uw, uncertainty_ns, flags };
+        writer.push(point);
+        point
+    };
+    let watts = |point: Point| series.power_until(point).watts();
+    let alone = push(&mut writer, 1000, 0, 50, Flags::NONE);
+    assert_eq!(watts(alone), 0.0, "nothing lies before it");
+    // 200 W, whose publishes are placed up to 50 ms early or late.
+    let mut newest = alone;
+    for tick in 1..=20 {
+        let late_ms = if tick % 2 == 0 { 40 } else { 0 };
+        newest = push(&mut writer, 1000 + tick * 100 + late_ms, tick * 20_000, 50, Flags::NONE);
+    }
+    assert!((newest.power_uw as f64 / 1e6 - 200.0).abs() > 50.0, "{newest:?}");
+    assert!((watts(newest) - 200.0).abs() < 10.0, "{}", watts(newest));
+    // Known well, a tick is enough: 400 W from one to the next.
+    let known = push(&mut writer, 3200, 420_000, 1, Flags::NONE);
+    let known = push(&mut writer, known.at_ns / MS + 100, 460_000, 1, Flags::NONE);
+    assert_eq!(watts(known), 400.0);
+    // Over what was not seen no power is told.
+    push(&mut writer, 3400, 900_000, 50, Flags::GAP);
+    let behind = push(&mut writer, 3500, 920_000, 50, Flags::NONE);
+    assert_eq!(watts(behind), 200.0);
+}

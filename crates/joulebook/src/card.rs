@@ -20,6 +20,7 @@ use joulebook_core::{
     Fault, Flags, Power, Scope,
     estimate::{Facts, Skew},
     register::{DEFAULT_CEILING, Kind},
+    ring::Point,
     series::Series,
 };
 pub use passed_on::Tally;
@@ -196,8 +197,16 @@ impl Card {
         let fresh_ns = 3 * (self.period_ns() + self.health.gap_ns.load(Ordering::Relaxed))
             + self.delivery_ns();
         // The first point has no tick behind it.
-        (age_ns <= fresh_ns && self.series.pushed() > 1)
-            .then(|| (Power::from_microwatts(newest.power_uw), age_ns))
+        (age_ns <= fresh_ns && self.series.pushed() > 1).then(|| (self.power_until(newest), age_ns))
+    }
+
+    /// What it drew at a publish of its own: a gauge's reading, a counter's mean over as long as it
+    /// takes to know it.
+    pub fn power_until(&self, publish: Point) -> Power {
+        match self.device().register {
+            Kind::Counter { .. } => self.series.power_until(publish),
+            Kind::Gauge { .. } => Power::from_microwatts(publish.power_uw),
+        }
     }
 
     /// What reading it has cost so far.

@@ -22,8 +22,8 @@ const FIELDS: [Field; 5] = [
         kind: "gauge",
         help: "Power draw (in W).",
         shows: |seat| {
-            let point = seat.state.as_ref().ok()?.card.fresh().ok()?;
-            Some(point.power_uw as f64 / 1e6)
+            let card = &seat.state.as_ref().ok()?.card;
+            Some(card.power_until(card.fresh().ok()?).watts())
         },
     },
     Field {

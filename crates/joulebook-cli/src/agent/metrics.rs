@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, PoisonError, atomic::Ordering},
 };
 
-use joulebook::{Power, core::ring::Point};
+use joulebook::core::ring::Point;
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, NoLabelSet, prometheus_text, text},
@@ -197,7 +197,7 @@ fn table() -> Vec<(&'static str, &'static str, Option<Unit>, bool, Shows)> {
             "Mean power since the publish before, or the gauge's reading",
             watts(),
             false,
-            |now| now.point.map(|point| Power::from_microwatts(point.power_uw).watts()),
+            |now| Some(now.card()?.power_until(now.point?).watts()),
         ),
         (
             "joulebook_card_idle",

@@ -99,7 +99,7 @@ fn of_seat(seat: &Seat, health: bool) -> Response<Body> {
     let power = Power {
         gpu: seat.found.index,
         name: &described.seen.name,
-        watts: (point.power_uw as f64 / 1e3).round() / 1e3,
+        watts: (open.card.power_until(point).watts() * 1e3).round() / 1e3,
         memory_used_mib: usage.used_mib,
         memory_total_mib: usage.total_mib,
         memory_free_mib: memory.map(|(total, used)| total.saturating_sub(used)),
