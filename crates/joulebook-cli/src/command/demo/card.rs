@@ -15,6 +15,9 @@ pub const PERIOD_MS: i64 = 100;
 /// How late what it shows is, ms.
 pub const LAG_MS: i64 = 20;
 
+/// What the engine's model takes of its memory, MiB.
+const MODEL_MIB: u64 = 16_384;
+
 /// A meter on the card, the card itself with its truth, and the hand on its load.
 pub fn meter() -> anyhow::Result<(Meter, SimulatedCard, LiveLoad)> {
     let (read, card, load) = read();
@@ -35,6 +38,14 @@ fn read() -> (Arc<Card>, SimulatedCard, LiveLoad) {
     card.counter.period_ns = PERIOD_MS * 1_000_000;
     card.counter.lag_ns = LAG_MS * 1_000_000;
     card.counter.jitter_ns = 1_000_000;
+    // The engine in this process holds its model the whole time.
+    card.residents.push(scenario::Resident {
+        span: scenario::Span { start_ns: i64::MIN, end_ns: i64::MAX },
+        pid: std::process::id(),
+        used_mib: Some(MODEL_MIB),
+        sm_percent: None,
+        name: "joulebook demo".into(),
+    });
     let (card, load) = SimulatedCard::live(card, Clock::monotonic());
     let probe = Probed {
         unix_s: 0,
