@@ -85,7 +85,7 @@ impl JournalFile {
 
 impl From<JournalFile> for Journal {
     fn from(file: JournalFile) -> Self {
-        Self { to: Box::new(file.end), numbers: file.numbers }
+        Self { numbers: file.numbers, ..Self::to(file.end) }
     }
 }
 
