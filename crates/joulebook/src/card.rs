@@ -67,7 +67,7 @@ pub struct Card {
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
     /// Who keeps its book.
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: Arc<Shelf>,
     /// It is another host's.
     pub(crate) elsewhere: Option<Elsewhere>,
     residents: Mutex<VecDeque<Residents>>,
@@ -145,7 +145,7 @@ impl Card {
             rung: AtomicU64::new(0),
             occupancy: Occupancy::default(),
             health: Health::default(),
-            shelf: Shelf::default(),
+            shelf: Arc::default(),
             elsewhere: None,
             residents: Mutex::default(),
             work: Mutex::default(),
@@ -160,6 +160,11 @@ impl Card {
     pub(crate) fn remote(device: Device, series: Arc<Series>, elsewhere: Elsewhere) -> Self {
         let elsewhere = Some(elsewhere);
         Self { elsewhere, ..Self::new(device, Profile::default(), series) }
+    }
+
+    /// Its book is kept there.
+    pub(crate) fn on(self, shelf: Arc<Shelf>) -> Self {
+        Self { shelf, ..self }
     }
 
     /// The card, and what its register is.

@@ -30,6 +30,7 @@ use shape::Shape;
 pub(crate) use updates::Updates;
 
 use crate::{
+    books::Shelf,
     card::{Card, UNSEEN, ceiling},
     clock::{now_ns, suspended_ns},
     pace::Pace,
@@ -88,7 +89,7 @@ pub fn record(
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
 ) -> Arc<Card> {
-    record_keeping(reader, tenants, settings, Keep::Day)
+    record_keeping(reader, tenants, settings, Keep::Day, Arc::default())
 }
 
 pub(crate) fn record_keeping(
@@ -96,11 +97,12 @@ pub(crate) fn record_keeping(
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
     keep: Keep,
+    shelf: Arc<Shelf>,
 ) -> Arc<Card> {
     let device = reader.device();
     let (writer, series) = keep.series();
     let name = format!("joulebook-{}", device.index);
-    let card = Arc::new(Card::new(device, settings.profile, series));
+    let card = Arc::new(Card::new(device, settings.profile, series).on(shelf));
     let recorder = Recorder::new(&card, reader, tenants, (writer, keep), settings.gap_ns);
     let spawned = thread::Builder::new().name(name).spawn(move || recorder.run());
     if let Err(error) = spawned {

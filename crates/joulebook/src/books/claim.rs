@@ -2,13 +2,16 @@
 //!
 //! Decides whether books may be opened on a card. A claim holds from the opening of books until
 //! their owner has ended, its journal brought to rest; books whose last handle is gone are on their
-//! way out, and whoever comes next waits a moment for that.
+//! way out, and whoever comes next waits a moment for that. A card that is read anew while its book is
+//! still kept ([`crate::release`]) is the card of before: it is known by its UUID, on another host by
+//! the endpoint and what it was asked for by.
 //!
 //! Refused: a second set of books on a card, since each microjoule would be charged twice.
 
 use std::{
+    collections::BTreeMap,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,6 +24,11 @@ use crate::card::Card;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// The shelves of this process, by the cards' names.
+pub(crate) static SHELVES: Mutex<Shelves> = Mutex::new(BTreeMap::new());
+
+pub(crate) type Shelves = BTreeMap<String, Weak<Shelf>>;
 
 /// Whether a card's book is kept, and by which claim. Each card has one.
 #[derive(Debug, Default)]
@@ -83,6 +91,18 @@ impl Drop for Notice {
 }
 
 impl Shelf {
+    /// That of the card of this name, however often it is read anew.
+    pub(crate) fn of(card: String) -> Arc<Self> {
+        let mut shelves = SHELVES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shelf) = shelves.get(&card).and_then(Weak::upgrade) {
+            return shelf;
+        }
+        shelves.retain(|_, shelf| shelf.strong_count() > 0);
+        let shelf = Arc::<Self>::default();
+        shelves.insert(card, Arc::downgrade(&shelf));
+        shelf
+    }
+
     fn take(&self, claim: u64) -> bool {
         let kept = self.lock();
         let is_ending = |kept: &mut Option<Kept>| kept.is_some_and(|kept| kept.ending);
