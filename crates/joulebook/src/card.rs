@@ -88,6 +88,8 @@ pub(crate) struct Health {
     /// A gauge's update period: how closely distinct values follow each other.
     pub update_ns: AtomicU64,
     pub polls: AtomicU64,
+    /// Reads of the gauge beside a slow counter.
+    pub samples: AtomicU64,
     pub rejected: AtomicU64,
     /// The last good poll.
     pub good_ns: AtomicU64,
@@ -130,6 +132,8 @@ pub struct Cost {
     pub rejected: u64,
     /// Polls left out because the one before took too long.
     pub late: u64,
+    /// Reads of the gauge beside a slow counter, which are no polls.
+    pub samples: u64,
 }
 
 impl Card {
@@ -222,6 +226,7 @@ impl Card {
             polls: load(&self.health.polls),
             rejected: load(&self.health.rejected),
             late: load(&self.health.late),
+            samples: load(&self.health.samples),
         }
     }
 

@@ -227,8 +227,8 @@ impl Sink {
     fn fails(&mut self, error: &io::Error) {
         if self.failed == 0 {
             tracing::warn!(
-                "the journal cannot be written, and ends here: {error}; make room there and open the \
-                 books anew"
+                "the journal cannot be written, and ends here: {error}; the books go on without it \
+                 (make room there, and open them anew to write on)"
             );
         }
         self.failed = self.failed.saturating_add(1);

@@ -285,8 +285,10 @@ impl Run<'_> {
                 say_warning("the books do not balance; this is a fault of the program itself");
             }
             if balance.journal_failed > 0 {
-                say_warning(
-                    "the journal could not be written to its end; the figures do not need it",
+                self.record.warnings.push(
+                    "the journal (--journal) could not be written, and ends before the run does; no \
+                     figure here rests on it (joulebook audit says how far it goes)"
+                        .to_owned(),
                 );
             }
         }
