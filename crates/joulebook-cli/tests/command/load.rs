@@ -425,8 +425,8 @@ fn a_journal_that_cannot_be_written_costs_no_figure() {
     let line = |card| serde_json::to_string(&Line::open(&format!("GPU-{card}"), 0)).unwrap() + "\n";
     let before: String = (0..20_000).map(line).collect();
     std::fs::write(&path, &before).unwrap();
-    let mut free = lab.bench(&["--concurrency", "2", "--duration", "3s", "--journal"]);
-    free.arg(&path);
+    let mut free = lab.bench(&["--concurrency", "2", "--duration", "3s"]);
+    free.arg("--journal").arg(&path);
     let mut limited = Command::new("sh");
     limited.args(["-c", r#"trap "" XFSZ; ulimit -f 600; exec "$0" "$@""#]);
     limited.arg(free.get_program()).args(free.get_args());
