@@ -270,11 +270,11 @@ impl Recorder {
         let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
-            if let (Some(from), Some(to)) = (newest, self.writer.last()) {
-                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
-            }
             if self.writer.last().is_some_and(|last| last.flags.intersects(UNSEEN)) {
+                // However long it is, it says nothing of how often the counter publishes.
                 card.health.gaps.fetch_add(1, Ordering::Relaxed);
+            } else if let (Some(from), Some(to)) = (newest, self.writer.last()) {
+                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
             }
         }
         if let (Ok(()), Ok(reading)) = (outcome, reading) {

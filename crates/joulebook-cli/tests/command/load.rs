@@ -422,7 +422,7 @@ fn a_journal_that_cannot_be_written_costs_no_figure() {
     let lab = Lab::new();
     // It is longer already than a file may get.
     let path = lab.bench.path("journal");
-    let line = |card| serde_json::to_string(&Line::open(&format!("GPU-{card}"), 0)).unwrap() + "\n";
+    let line = |card| serde_json::to_string(&Line::open(format!("GPU-{card}"), 0)).unwrap() + "\n";
     let before: String = (0..20_000).map(line).collect();
     std::fs::write(&path, &before).unwrap();
     let mut free = lab.bench(&["--concurrency", "2", "--duration", "3s"]);
