@@ -4,7 +4,8 @@ Both send the same: chats, streamed, greedy, so many in flight, each followed by
 plain words and answers of fixed lengths that no end of text shortens. Neither counts its first
 requests (aiperf's warm-up; with joulebook the two that learn how the server counts), and both count
 all others, from the first one sent to the last one answered. Both figures are read under aiperf's
-names and by its definitions (`--format aiperf`).
+names and by its definitions (`--format aiperf`). At a rate both send at the same instants: aiperf
+replays those at which joulebook sent.
 """
 
 import argparse
@@ -116,10 +117,12 @@ def counted_by(url):
 
 
 class Load:
-    """What is asked of a server, by one of the two tools."""
+    """What is asked of a server, by one of the two tools: so many in flight, or so many a second."""
 
-    def __init__(self, options, url, model, places, folder, metrics=None, environment=None):
-        self.options, self.url, self.model, self.places = options, url, model, places
+    def __init__(self, options, url, model, places, folder, metrics=None, environment=None, rate=None):
+        self.options, self.url, self.model, self.places, self.rate = options, url, model, places, rate
+        self.rung = f"c{places}" if rate is None else f"r{rate:g}"
+        self.name = f"{places} in flight" if rate is None else f"{rate:g} a second"
         self.folder, self.metrics = folder, metrics
         self.environment = {**os.environ, "NO_COLOR": "1", **(environment or {})}
         self.requests = options.requests * places
@@ -142,37 +145,55 @@ class Load:
         chance = random.Random(seed)
         around, each = self.around()
         words = max(1, round((self.options.prompt - around) / each))
+        warm_up = self.places if self.rate is None else 0
+        sent_ms = [] if self.rate is None else self.sent_ms(seed)
         with open(path, "w") as file:
-            for _ in range(self.requests + self.places):
-                text = " ".join(chance.choice(WORDS) for _ in range(words))
-                print(json.dumps({"text": text}), file=file)
+            for number in range(self.requests + warm_up):
+                line = {"text": " ".join(chance.choice(WORDS) for _ in range(words))}
+                if self.rate is not None:
+                    line["timestamp"] = sent_ms[number]
+                print(json.dumps(line), file=file)
+
+    def run_folder(self, tool, seed):
+        return os.path.join(self.folder, f"{tool}-{self.rung}-{seed}")
+
+    def sent_ms(self, seed):
+        """When our run of this seed sent its requests, from the first one on."""
+        with open(os.path.join(self.run_folder(OURS, seed), f"{self.rung}.aiperf.jsonl")) as file:
+            sent_ns = sorted(json.loads(line)["metadata"]["request_start_ns"] for line in file)
+        return [(at_ns - sent_ns[0]) / 1e6 for at_ns in sent_ns]
 
     def command(self, tool, folder, seed):
         options = self.options
         if tool == OURS:
+            load = ("--concurrency", self.places) if self.rate is None else ("--rate", self.rate)
             return [
                 os.path.join(options.release, "joulebook"), "bench", "--url", self.url, "--model", self.model,
-                "--concurrency", self.places, "--requests", self.requests, "--warm-up", "0", "--cool-down", "0",
+                *load, "--requests", self.requests, "--warm-up", "0", "--cool-down", "0",
                 "--prompt-tokens", options.prompt, "--answer-tokens", options.answer, "--seed", seed,
                 "--format", "aiperf", "-o", folder,
             ]  # fmt: skip
         prompts = folder + ".prompts.jsonl"
         self.prompts(prompts, seed)
         telemetry = ["--gpu-telemetry", self.metrics] if self.metrics else ["--no-gpu-telemetry"]
+        load = ("--fixed-schedule", "--fixed-schedule-auto-offset")
+        if self.rate is None:
+            load = ("--concurrency", self.places, "--warmup-request-count", self.places)
         extra = {"ignore_eos": "true", "temperature": 0, "max_tokens": options.answer}
         return [
             os.path.join(os.path.dirname(sys.executable), "aiperf"), "profile", "--url", self.url, "-m", self.model,
-            "--endpoint-type", "chat", "--streaming", "--concurrency", self.places, "--request-count", self.requests,
-            "--warmup-request-count", self.places, "--input-file", prompts, "--custom-dataset-type", "single_turn",
+            "--endpoint-type", "chat", "--streaming", *load, "--request-count", self.requests, "--input-file", prompts, "--custom-dataset-type", "single_turn",
             "--dataset-sampling-strategy", "sequential", "--random-seed", seed, "--use-server-token-count",
             "--tokenizer", os.path.join(options.folder, "tokenizer"), "--no-server-metrics", "--ui", "none",
+            # It does not ask again where llama.cpp has just closed a connection that it would use again.
+            "--connection-reuse-strategy", "never",
             "--artifact-dir", folder, *telemetry,
             *(word for name, value in extra.items() for word in ("--extra-inputs", f"{name}:{value}")),
         ]  # fmt: skip
 
     def run(self, tool, seed):
         """One run of a tool: where it left its files, its summary, and the CPU seconds it took."""
-        folder = os.path.join(self.folder, f"{tool}-c{self.places}-{seed}")
+        folder = self.run_folder(tool, seed)
         command = [str(word) for word in self.command(tool, folder, seed)]
         with open(folder + ".log", "w") as log:
             print(shlex.join(command), file=log, flush=True)
@@ -181,7 +202,7 @@ class Load:
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             raise SystemExit(f"{tool} failed; see {folder}.log")
-        summary = f"c{self.places}.aiperf.json" if tool == OURS else "profile_export_aiperf.json"
+        summary = f"{self.rung}.aiperf.json" if tool == OURS else "profile_export_aiperf.json"
         with open(os.path.join(folder, summary)) as file:
             return folder, json.load(file), usage.ru_utime + usage.ru_stime
 
@@ -195,17 +216,17 @@ class Load:
         if count != self.requests:
             wrong.append(f"{count:g} requests of {self.requests}")
         if wrong:
-            raise SystemExit(f"{tool}, {self.places} in flight: " + ", ".join(wrong))
+            raise SystemExit(f"{tool}, {self.name}: " + ", ".join(wrong))
 
 
 def turns(loads, repeats):
     """Runs in turns: all rungs once, then all again; each tool as often before the other as after
-    it."""
+    it, but for a rate, whose instants aiperf takes from our run."""
     for repeat in range(1, repeats + 1):
         for load in loads:
-            for tool in (OURS, THEIRS) if repeat % 2 else (THEIRS, OURS):
+            for tool in (OURS, THEIRS) if repeat % 2 or load.rate is not None else (THEIRS, OURS):
                 yield load, tool, repeat
-                print(f"{load.places} in flight: {tool}, {repeat} of {repeats}", file=sys.stderr)
+                print(f"{load.name}: {tool}, {repeat} of {repeats}", file=sys.stderr)
 
 
 @contextlib.contextmanager
@@ -229,6 +250,7 @@ def latency(options, folder):
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     with llama_server(options) as server, until_interrupted():
         loads = [Load(options, server.url, "tiny", places, folder) for places in options.concurrency]
+        loads += [Load(options, server.url, "tiny", max(options.concurrency), folder, rate=rate) for rate in options.rate]
         for load in loads:
             load.around()
         for load, tool, seed in turns(loads, options.repeats):
@@ -238,14 +260,17 @@ def latency(options, folder):
             load.check(tool, summary)
 
             def put(name, value):
-                found[load.places, name][tool].append(value)
+                found[load.name, name][tool].append(value)
 
             put_figures(put, summary)
             # An answer's first token comes from reading the prompt and takes no time of its own.
-            asked = load.requests + (2 if tool == OURS else load.places)
+            asked = load.requests + (2 if tool == OURS else load.places if load.rate is None else 0)
             decoded = after["tokens_predicted_total"] - before["tokens_predicted_total"] - asked
             decoding_s = after["tokens_predicted_seconds_total"] - before["tokens_predicted_seconds_total"]
             put("ITL by the server itself, ms", 1e3 * decoding_s / decoded)
+            read_s = after["prompt_seconds_total"] - before["prompt_seconds_total"]
+            read = after["prompt_tokens_total"] - before["prompt_tokens_total"]
+            put("reading a prompt by the server itself, ms", 1e3 * read_s / read * options.prompt)
             put("ITL mean over the server's", summary["inter_token_latency"]["avg"] * decoded / decoding_s / 1e3)
             put("CPU time of the tool, s", cpu_s)
     return found
@@ -299,7 +324,7 @@ def energy(options, folder):
                  for places in options.card_concurrency]
         for load, tool, seed in turns(loads, options.card_repeats):
             run, summary, _ = load.run(tool, seed)
-            put_figures(lambda name, value: latencies[load.places, name][tool].append(value), summary)
+            put_figures(lambda name, value: latencies[load.name, name][tool].append(value), summary)
             time.sleep(1)
             rows = ours_rows if tool == OURS else theirs_rows
             for reader, row in rows(run, summary, lab, load.places):
@@ -361,16 +386,16 @@ def spread(values):
     return f"{100 * (max(values) - min(values)) / statistics.median(values):.1f} %"
 
 
-def report_latency(server, concurrency, found):
-    for places in concurrency:
-        runs = [len(runs[tool]) for (at, _), runs in found.items() for tool in (OURS, THEIRS) if at == places]
+def report_latency(server, found):
+    for load in dict.fromkeys(at for at, _ in found):
+        runs = [len(runs[tool]) for (at, _), runs in found.items() for tool in (OURS, THEIRS) if at == load]
         if not runs or not all(runs):
             continue
         many = f"{min(runs)} to {max(runs)}" if min(runs) < max(runs) else str(max(runs))
-        print(f"{server}, {places} in flight: medians of {many} runs each, and their range over the median\n")
+        print(f"{server}, {load}: medians of {many} runs each, and their range over the median\n")
         rows = []
         for at, name in found:
-            if at != places:
+            if at != load:
                 continue
             ours, theirs = found[at, name][OURS], found[at, name][THEIRS]
             pairs = [mine / other for mine, other in zip(ours, theirs)]
@@ -432,12 +457,17 @@ def numbers(text):
     return [int(part) for part in text.split(",")]
 
 
+def rates(text):
+    return [float(part) for part in text.split(",")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="?", choices=["latency", "energy"], help="only this half")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each tool a rung, on llama.cpp")
     parser.add_argument("--card-repeats", type=int, default=3, help="the same on the lab's card")
     parser.add_argument("--concurrency", type=numbers, default=[1, 4], help="rungs on llama.cpp")
+    parser.add_argument("--rate", type=rates, default=[], help="open-loop rungs on llama.cpp, requests a second")
     parser.add_argument("--card-concurrency", type=numbers, default=[1, 8], help="rungs on the lab's card")
     parser.add_argument("--requests", type=int, default=12, help="requests of each place of a run")
     parser.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
@@ -457,11 +487,11 @@ def main():
           f"Prompts of {options.prompt} tokens, answers of {options.answer}, {options.requests} requests a place "
           f"and run; llama.cpp with {options.threads} thread(s).\n")
     if on_llama:
-        report_latency("llama.cpp", options.concurrency, on_llama)
+        report_latency("llama.cpp", on_llama)
     if on_card:
         joules, latencies = on_card
         report_energy(options, joules)
-        report_latency("The lab's server", options.card_concurrency, latencies)
+        report_latency("The lab's server", latencies)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def window(at, seconds, marks=(), way="sync", readable=True, **options):
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_counter(machine, way):
     """A window on a register is a true measurement: sampled, backend `nvml_counter`, its energy that of the card."""
-    seen = machine(CARD).play(window, seconds=1.0, way=way)
+    seen = machine(CARD).play(window, seconds=2.0, way=way)
     energy, truth = seen["energy"], seen["truth"]
     assert (energy.method, energy.backend, energy.source) == ("sampled", "nvml_counter", "local")
     # Ours is the answer at once of a card that was never probed, read ten times a second.
@@ -62,7 +62,7 @@ def test_a_counter(machine, way):
 @pytest.mark.parametrize("way", ["sync", "async"])
 def test_the_program(machine, way):
     """A window through nvidia-smi is the integral of power.draw: sampled, backend `smi_sampler`."""
-    seen = machine(CARD, nvml=False).play(window, seconds=1.5, way=way)
+    seen = machine(CARD, nvml=False).play(window, seconds=2.5, way=way)
     energy, truth = seen["energy"], seen["truth"]
     assert (energy.method, energy.backend, energy.source) == ("sampled", "smi_sampler", "local")
     assert energy.joules == pytest.approx(truth, rel=0.15)
@@ -97,7 +97,7 @@ def test_neither(machine):
 @behaviour("README, Use")
 def test_stages(machine):
     """Stages of a window on a register each have their energy, and add up to it where the last mark ends it."""
-    seen = machine(CARD).play(window, seconds=0.6, marks=("retrieve", "generate"))
+    seen = machine(CARD).play(window, seconds=1.0, marks=("retrieve", "generate"))
     energy, truth = seen["energy"], seen["truth"]
     assert list(energy.stages) == ["retrieve", "generate"] and energy.method == "sampled"
     parts = list(energy.stages.values())

@@ -159,7 +159,7 @@ def counter(at, index):
     at.live.set(0, 400.0)
     before = backend.read_joules()
     t0 = at.live.now_ns()
-    at.until(lambda: at.live.now_ns() - t0 > 1_200_000_000)
+    at.until(lambda: at.live.now_ns() - t0 > 2_000_000_000)
     after = asyncio.run(backend.aread_joules())
     return {"name": backend.name, "kind": backend.kind, "gpu_index": backend.gpu_index, "joules": after - before,
             "truth": at.live.joules(0, t0, at.live.now_ns()), "watts": backend.read_watts(),

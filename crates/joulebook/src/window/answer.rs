@@ -147,12 +147,14 @@ fn at_once(pending: &Pending, number: usize, card: &Card, span: Span, only: Opti
         let curve = Curve::new(&points, &facts);
         return whole(estimate::gauge(&curve, span, card.update_s(), Edges::Held));
     }
-    let newest_at = |at_ns: u64, whole: Option<Point>| match only {
-        None => whole,
-        Some(_) => card.series.at_or_before(at_ns),
+    // What was published by the close, and stages begin where their window does: they add up to it.
+    let newest_at = |at_ns: u64| {
+        let point = card.series.at_or_before(at_ns)?;
+        if point.at_ns > until_ns { closing.newest } else { Some(point) }
     };
-    let mut opening = newest_at(span.open_ns, edge.newest);
-    let mut last = newest_at(span.close_ns, closing.newest);
+    let is_first = only.is_none() || span.open_ns == pending.open_ns;
+    let mut opening = if is_first { edge.newest } else { newest_at(span.open_ns) };
+    let mut last = if only.is_none() { closing.newest } else { newest_at(span.close_ns) };
     let edges = opening.iter_mut().chain(&mut last);
     let facts = card.in_common(edges.chain(&mut points), facts);
     let rule = if only.is_some() { estimate::raw_part } else { estimate::raw };

@@ -1,11 +1,11 @@
 use std::{thread, time::Duration};
 
 use joulebook::{
-    Method, Tenancy,
+    Measurement, Method, Tenancy,
     core::{Flags, estimate::Rule},
 };
 
-use super::bench::{Bench, Moment, REST_W, block_on, holds};
+use super::bench::{Bench, Moment, REST_W, Trouble, block_on, holds};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -47,6 +47,27 @@ fn a_window_and_its_stages_are_charged_what_they_drew() {
     let at_once = pending.now();
     assert_eq!((at_once.settled, at_once.rule), (false, Some(Rule::Raw)));
     holds(&bench, &at_once, opened, closed);
+}
+
+#[test]
+fn stages_add_up_to_their_window_also_where_the_reader_was_late_at_its_opening() {
+    let bench = Bench::new();
+    bench.draws(400.0);
+    bench.hand.is(Trouble::Hangs);
+    thread::sleep(Duration::from_millis(400));
+    let mut window = bench.meter().open();
+    // What is read now is told to have been published before the opening.
+    bench.hand.is(Trouble::None);
+    bench.pass(10);
+    window.mark("prefill");
+    bench.pass(5);
+    window.mark("decode");
+    let pending = window.close();
+    let at_once = pending.now();
+    let gross_j = |of: &Measurement| of.gross_joules.unwrap_or_else(|| panic!("{of:?}"));
+    let stages_j: f64 = at_once.stages.iter().map(|(_, stage)| gross_j(stage)).sum();
+    // A publish may have come between the last mark and the close.
+    assert!((gross_j(&at_once) - stages_j).abs() < 40.0, "{stages_j} J of {at_once:?}");
 }
 
 #[test]
