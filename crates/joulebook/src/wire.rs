@@ -86,9 +86,9 @@ pub struct CardSeen {
     pub processes: bool,
     /// The update period seen, ms; null until known.
     pub period_ms: Option<f64>,
-    /// How far a publish may lag behind what it counts, ms.
+    /// How far a publish may lag behind what it counts, ms; null where that was not probed.
     pub lag_ms: Option<f64>,
-    /// What lag_ms may be off by, ms.
+    /// What lag_ms may be off by, ms; null with it.
     pub lag_uncertainty_ms: Option<f64>,
     /// The energy a value stands for at the least, J: one unit of the register.
     pub quantum_joules: Option<f64>,
