@@ -224,9 +224,11 @@ pub fn decide(
     Verdict { tenancy: Tenancy::Foreign(names), contended: rules.own.is_named() }
 }
 
-/// A process as results name it: the first 80 characters of its name, and its memory.
+/// A process as results name it: the first 80 characters of its name, without those that would
+/// steer a terminal or change the order in which it is read, and its memory.
 pub fn witness(process: &Process) -> String {
-    let name: String = process.name.chars().take(80).collect();
+    let is_shown = |letter: &char| !letter.is_control() && !is_format(*letter);
+    let name: String = process.name.chars().filter(is_shown).take(80).collect();
     match process.used_mib {
         Some(used) => format!("{name} ({used} MiB)"),
         None => format!("{name} (N/A MiB)"),
@@ -267,6 +269,12 @@ impl Unseen {
             None => format!("{}: the processes on the card cannot be listed", self.fault),
         }
     }
+}
+
+/// Characters without a shape that join, part or turn around the text beside them.
+const fn is_format(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 fn contains(name: &str, part: &str) -> bool {

@@ -6,8 +6,9 @@
 //! a [`ClockNow`]. `GET /v1/cards/stream` is server-sent events whose `event:` is one of
 //! [`event`] and whose `data:` is the JSON of the type named there. A reader that comes back asks for
 //! `/v1/cards/stream?boot_id=ID&since_ns=T`: while the agent is still that one, it is sent the
-//! publishes after T that the agent still has (some thirteen minutes), the newest one at least. All instants are ns of the
-//! agent's own monotonic clock, which has no meaning without its `boot_id`.
+//! publishes after T that the agent still has (the last 8,191 publishes of a card, thirteen minutes
+//! at ten a second), the newest one at least. A HEAD of that path tells whether there is a stream.
+//! All instants are ns of the agent's own monotonic clock, which has no meaning without its `boot_id`.
 
 use serde::{Deserialize, Serialize};
 
@@ -85,9 +86,9 @@ pub struct CardSeen {
     pub processes: bool,
     /// The update period seen, ms; null until known.
     pub period_ms: Option<f64>,
-    /// How far a publish may lag behind what it counts, ms.
+    /// How far a publish may lag behind what it counts, ms; null where that was not probed.
     pub lag_ms: Option<f64>,
-    /// What lag_ms may be off by, ms.
+    /// What lag_ms may be off by, ms; null with it.
     pub lag_uncertainty_ms: Option<f64>,
     /// The energy a value stands for at the least, J: one unit of the register.
     pub quantum_joules: Option<f64>,
@@ -157,8 +158,8 @@ pub struct Skipped {
 pub struct Hole {
     /// The driver's index.
     pub gpu: u32,
-    /// Since when, ns of the agent's clock.
-    pub from_ns: u64,
+    /// Since when, ns of the agent's clock; null where it was never read.
+    pub from_ns: Option<u64>,
     /// Why, in one word.
     pub error: String,
 }
@@ -192,4 +193,21 @@ pub struct Kin {
     pub name: Option<String>,
     /// The TCP ports it listens on; null where that cannot be seen, which is not the same as none.
     pub ports: Option<Vec<u16>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_of_a_card_that_was_never_read_has_no_beginning() {
+        for (text, from_ns) in [
+            (r#"{"gpu":0,"from_ns":12,"error":"lost"}"#, Some(12)),
+            (r#"{"gpu":0,"from_ns":null,"error":"lost"}"#, None),
+        ] {
+            let hole: Hole = serde_json::from_str(text).unwrap();
+            assert_eq!((hole.from_ns, hole.error.as_str()), (from_ns, "lost"));
+            assert_eq!(serde_json::to_string(&hole).unwrap(), text);
+        }
+    }
 }

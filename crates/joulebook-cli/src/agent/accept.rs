@@ -25,8 +25,7 @@ const EXHAUSTED: Duration = Duration::from_millis(50);
 /// How long what was sent may stay without a sign that it arrived, ms.
 const VANISHED_MS: u32 = 30_000;
 /// What one that is turned away is told.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
-    Content-Length: 34\r\nConnection: close\r\n\r\n{\"error\": \"too many connections\"}\r\n";
+const FULL: &str = "{\"error\": \"too many connections\"}\r\n";
 
 /// Accepts until the agent stops.
 pub async fn accept(agent: Arc<Agent>, listener: TcpListener, router: Router) {
@@ -58,11 +57,19 @@ fn is_of_the_client(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
+fn full() -> String {
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{FULL}",
+        FULL.len()
+    )
+}
+
 fn let_in(agent: &Arc<Agent>, stream: TcpStream, router: &Router) {
     let Some((place, made_room)) = agent.connections.enter() else {
         count(&agent.counts.turned_away);
         // As much of it as goes at once; nobody waits for it.
-        let _ = stream.try_write(FULL);
+        let _ = stream.try_write(full().as_bytes());
         return;
     };
     if made_room {

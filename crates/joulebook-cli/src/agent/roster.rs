@@ -8,6 +8,7 @@ mod inventory;
 
 use std::{
     collections::BTreeSet,
+    io,
     sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, RwLock, mpsc},
     thread,
     time::{Duration, Instant},
@@ -75,10 +76,11 @@ pub struct Open {
 }
 
 type Opened = (u32, Result<Open, Why>);
+type Task = Box<dyn FnOnce() + Send>;
 
 impl Roster {
     /// The cards of this host, which are looked for from now on.
-    pub fn start(profiles: Option<Profiles>) -> std::io::Result<Arc<Self>> {
+    pub fn start(profiles: Option<Profiles>) -> io::Result<Arc<Self>> {
         let not_yet =
             Why { fault: Fault::NotReady, words: "the driver has not answered yet".to_owned() };
         let roster = Arc::new(Self {
@@ -144,7 +146,7 @@ impl Roster {
                     self.replace(self.merged(found));
                     for seat in self.now().seats.iter().filter(|seat| seat.state.is_err()) {
                         if !seat.found.uuid.is_empty() && opening.insert(seat.found.index) {
-                            self.open(seat, sender.clone());
+                            self.open(seat, &sender);
                         }
                     }
                 }
@@ -235,22 +237,39 @@ impl Roster {
         Listing { seats, ..Listing::default() }
     }
 
-    fn open(&self, seat: &Seat, sender: mpsc::Sender<Opened>) {
+    fn open(&self, seat: &Seat, sender: &mpsc::Sender<Opened>) {
         let (index, uuid) = (seat.found.index, seat.found.uuid.clone());
         let profiles = self.profiles.clone();
-        let name = format!("joulebook-open-{index}");
-        let spawned = thread::Builder::new().name(name).spawn(move || {
+        let open = move || {
             let opened = watch(&uuid, profiles.as_ref(), Keep::Recent);
-            let state = opened.map(|card| Open::new(card, &uuid)).map_err(|error| Why {
+            opened.map(|card| Open::new(card, &uuid)).map_err(|error| Why {
                 fault: error.fault(),
                 words: crate::words::one_line(&error.to_string()),
-            });
-            // Nobody listens any more once the agent stops.
-            let _ = sender.send((index, state));
-        });
-        if let Err(error) = spawned {
-            tracing::warn!("no thread to open card {index}: {error}");
-        }
+            })
+        };
+        let name = format!("joulebook-open-{index}");
+        let spawn = |task: Task| thread::Builder::new().name(name).spawn(task).map(drop);
+        apart(index, sender, open, spawn);
+    }
+}
+
+/// Opens a card on a thread of its own, which says what came of it. Where there is no thread, that
+/// is what came of it, and it is tried again as anything that failed.
+fn apart(
+    index: u32,
+    sender: &mpsc::Sender<Opened>,
+    open: impl FnOnce() -> Result<Open, Why> + Send + 'static,
+    spawn: impl FnOnce(Task) -> io::Result<()>,
+) {
+    let done = sender.clone();
+    let task = move || {
+        // Nobody listens any more once the agent stops.
+        let _ = done.send((index, open()));
+    };
+    if let Err(error) = spawn(Box::new(task)) {
+        let words = format!("there is no thread to open it on: {error}");
+        tracing::warn!("card {index}: {words}");
+        let _ = sender.send((index, Err(Why { fault: Fault::Unknown, words })));
     }
 }
 
@@ -301,5 +320,33 @@ impl Listing {
         };
         let waits = |why: &Why| why.fault == Fault::NotReady;
         !self.unknown.as_ref().is_some_and(waits) && self.seats.iter().all(shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_that_there_was_no_thread_for_is_tried_again() {
+        let found = Found { index: 3, uuid: "GPU-3".to_owned(), ..Found::default() };
+        let waits = Why { fault: Fault::NotReady, words: "it is being opened".to_owned() };
+        let seats = vec![Arc::new(Seat::new(found, Err(waits)))];
+        let roster = Roster {
+            profiles: None,
+            listing: RwLock::new(Arc::new(Listing { seats, ..Listing::default() })),
+            changed: Condvar::new(),
+            turn: Mutex::default(),
+        };
+        let (sender, opened) = mpsc::channel();
+        let mut opening = BTreeSet::from([3]);
+        let refuse = |_: Task| Err(io::Error::from(io::ErrorKind::WouldBlock));
+        apart(3, &sender, || panic!("it has no thread"), refuse);
+        roster.gather(&opened, &mut opening, Duration::ZERO);
+        assert!(opening.is_empty(), "nobody opens it now");
+        let now = roster.now();
+        let why = now.seat(3).unwrap().state.as_ref().unwrap_err();
+        assert!(why.words.contains("no thread"), "{why:?}");
+        assert!(now.is_settled(), "nobody waits for it");
     }
 }

@@ -87,7 +87,7 @@ impl Described {
         let hole = fault.map(|fault| {
             // As it began, with the word it has now.
             let began = before.and_then(|before| before.hole.as_ref()).map(|hole| hole.from_ns);
-            let from_ns = began.or_else(|| card.read_ns()).unwrap_or_default();
+            let from_ns = began.unwrap_or_else(|| card.read_ns());
             Hole { gpu: card.device().index, from_ns, error: fault.word().to_owned() }
         });
         let mut seen = describe(open, fault);
@@ -140,6 +140,9 @@ fn describe(open: &Open, fault: Option<Fault>) -> CardSeen {
     let counter = matches!(device.register, Kind::Counter { .. });
     let facts = card.facts();
     let floor = card.profile().resting(device.scope);
+    // Told only where it was probed: whoever reads it fills in the rest by itself.
+    let probe = card.profile().probe.as_ref().filter(|_| counter);
+    let lag = probe.and_then(|probe| probe.lag_s);
     let ms = |seconds: f64| seconds * 1e3;
     CardSeen {
         gpu: device.index,
@@ -153,8 +156,8 @@ fn describe(open: &Open, fault: Option<Fault>) -> CardSeen {
         gauge: open.gauge,
         processes: false,
         period_ms: card.seen_period_ns().map(|period_ns| (period_ns as f64 / 1e3).round() / 1e3),
-        lag_ms: Some(ms(facts.lag_s)),
-        lag_uncertainty_ms: Some(ms(facts.lag_uncertainty_s)),
+        lag_ms: lag.map(|lag| ms(lag.value)),
+        lag_uncertainty_ms: lag.map(|lag| ms(lag.uncertainty)),
         quantum_joules: Some(facts.quantum_j).filter(|joules| *joules > 0.0),
         averaging_s: facts.averaging_s,
         limit_watts: device.limit.map(joulebook::Power::watts),

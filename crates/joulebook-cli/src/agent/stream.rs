@@ -1,8 +1,9 @@
 //! The stream of a node's cards: server-sent events, one for each publish.
 //!
 //! Each connection follows the cards' own rings, so a client that is slow is sent later what it did
-//! not take, and costs no memory meanwhile. What is gone from a ring by then (after some thirteen
-//! minutes) is left out, said so in an event of its own, and counted.
+//! not take, and costs no memory meanwhile. What is gone from a ring by then (it holds the last 8,191
+//! publishes, thirteen minutes at ten a second) is left out, said so in an event of its own before the
+//! publish that spans it, and counted.
 //!
 //! A client that comes back may say what it has seen last, and is sent what came since, as far as
 //! the rings reach and if the agent is still the same.
@@ -17,7 +18,7 @@ use bytes::Bytes;
 use joulebook::{
     Card,
     clock::now_ns,
-    core::{Flags, ring::Point},
+    core::{Flags, ring::Point, series::Series},
     wire::{ClockNow, EnergyNow, Hello, Skipped, event},
 };
 use serde::Serialize;
@@ -53,11 +54,26 @@ struct Told {
     energy: Option<Following>,
 }
 
-/// How far its publishes were told.
+/// A card's publishes, as they are told.
 struct Following {
     card: Arc<Card>,
+    told: Place,
+}
+
+/// How far a card's publishes were told.
+#[derive(Debug)]
+struct Place {
     next: u64,
     generation: u64,
+}
+
+/// What is to be told next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// So many publishes are gone; the energy of the one after them spans them.
+    Gone(u64),
+    /// The publish of this number, in that generation.
+    Publish(u64, Point, u64),
 }
 
 /// The newest publish of a card as all streams send it.
@@ -168,37 +184,51 @@ impl Following {
         let ahead = (next..pushed).filter_map(|number| card.series().point(number));
         let ahead = ahead.filter(|point| point.flags.intersects(RESTARTS)).count() as u64;
         let generation = card.tally().resets.saturating_sub(ahead);
-        Self { card, next, generation }
+        Self { card, told: Place { next, generation } }
     }
 
     /// True when all was told.
     fn tell(&mut self, agent: &Agent, seat: &Seat, piece: &mut Vec<u8>) -> bool {
         let series = self.card.series();
         let pushed = series.pushed();
-        let mut gone = 0;
-        while self.next < pushed && piece.len() < PIECE {
-            match series.point(self.next) {
-                None => gone += 1,
-                Some(point) => {
-                    self.generation += u64::from(point.flags.intersects(RESTARTS));
-                    if self.next + 1 == pushed {
-                        let frame = seat
-                            .newest
-                            .frame(self.next, || energy(agent, seat, &point, self.generation));
-                        piece.extend_from_slice(&frame);
-                    } else {
-                        let energy = energy(agent, seat, &point, self.generation);
-                        put(piece, event::ENERGY, &energy);
-                    }
+        while piece.len() < PIECE {
+            let Some(next) = self.told.next(series, pushed) else { return true };
+            match next {
+                Next::Gone(publishes) => {
+                    agent.counts.skipped.fetch_add(publishes, Ordering::Relaxed);
+                    let skipped = Skipped { gpu: seat.found.index, publishes };
+                    put(piece, event::SKIPPED, &skipped);
+                }
+                Next::Publish(number, point, generation) if number + 1 == pushed => {
+                    let make = || energy(agent, seat, &point, generation);
+                    piece.extend_from_slice(&seat.newest.frame(number, make));
+                }
+                Next::Publish(_, point, generation) => {
+                    put(piece, event::ENERGY, &energy(agent, seat, &point, generation));
                 }
             }
+        }
+        self.told.next >= pushed
+    }
+}
+
+impl Place {
+    /// What comes next of the first `pushed` publishes, which is thereby told.
+    fn next(&mut self, series: &Series, pushed: u64) -> Option<Next> {
+        let begin = self.next;
+        while self.next < pushed {
+            let Some(point) = series.point(self.next) else {
+                self.next += 1;
+                continue;
+            };
+            if self.next > begin {
+                break;
+            }
             self.next += 1;
+            self.generation += u64::from(point.flags.intersects(RESTARTS));
+            return Some(Next::Publish(begin, point, self.generation));
         }
-        if gone > 0 {
-            agent.counts.skipped.fetch_add(gone, Ordering::Relaxed);
-            put(piece, event::SKIPPED, &Skipped { gpu: seat.found.index, publishes: gone });
-        }
-        self.next >= pushed
+        (self.next > begin).then(|| Next::Gone(self.next - begin))
     }
 }
 
@@ -268,4 +298,40 @@ fn put(text: &mut Vec<u8>, event: &str, data: &impl Serialize) {
         return;
     }
     text.extend_from_slice(b"\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use joulebook::core::series::series_of;
+
+    use super::*;
+
+    #[test]
+    fn what_is_gone_is_said_before_the_publish_that_spans_it() {
+        let (mut writer, series) = series_of(8, 8);
+        let mut push = |number: u64| {
+            let flags = if number == 17 { Flags::COUNTER_RESET } else { Flags::NONE };
+            writer.push(Point { at_ns: number + 1, energy_uj: number, flags, ..Point::default() });
+        };
+        (0..3).for_each(&mut push);
+        let mut place = Place { next: 1, generation: 4 };
+        let told = |place: &mut Place| -> Vec<(u64, u64, u64)> {
+            let next = std::iter::from_fn(|| place.next(&series, series.pushed()));
+            next.map(|next| match next {
+                Next::Gone(publishes) => (publishes, 0, 0),
+                Next::Publish(number, point, generation) => {
+                    assert_eq!(point.energy_uj, number);
+                    (0, number, generation)
+                }
+            })
+            .collect()
+        };
+        assert_eq!(told(&mut place), [(0, 1, 4), (0, 2, 4)]);
+        // A ring of eight keeps the newest seven.
+        (3..20).for_each(&mut push);
+        let after = (13..20).map(|number| (0, number, if number < 17 { 4 } else { 5 }));
+        let expected: Vec<_> = std::iter::once((10, 0, 0)).chain(after).collect();
+        assert_eq!(told(&mut place), expected);
+        assert!(told(&mut place).is_empty());
+    }
 }

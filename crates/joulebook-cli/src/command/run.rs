@@ -109,7 +109,7 @@ fn measured(arguments: &Arguments, context: &Context) -> anyhow::Result<u8> {
     // Before any thread is started, so that all of them have it.
     let signals = Signals::block().context("signals cannot be read")?;
     let target = arguments.pid.map(watch::Target::of).transpose()?;
-    let (meter, trouble) = meter::of(arguments, context)?;
+    let meter::Found { meter, declared, trouble } = meter::of(arguments, context)?;
     let file = arguments.output.as_ref().map(|path| {
         File::create(path).with_context(|| format!("cannot write {} (-o)", path.display()))
     });
@@ -143,7 +143,7 @@ fn measured(arguments: &Arguments, context: &Context) -> anyhow::Result<u8> {
         tokens,
         what,
         trouble,
-        declared: !arguments.idle.is_empty(),
+        declared,
         only_first: arguments.gpus.is_empty() && arguments.node.is_none(),
     };
     outcome.write(arguments.json, file)?;

@@ -32,6 +32,9 @@ fn cards_are_described_with_what_can_be_read_of_each() {
     assert_eq!((&counter["processes"], &gauge["processes"]), (&json!(true), &json!(false)));
     assert_eq!(number(counter, "quantum_joules"), 0.001);
     assert_eq!(gauge["quantum_joules"], Value::Null);
+    for (card, key) in [(counter, "lag_ms"), (gauge, "lag_ms"), (counter, "lag_uncertainty_ms")] {
+        assert_eq!(card[key], Value::Null, "nobody has probed it: {card}");
+    }
 }
 
 #[test]

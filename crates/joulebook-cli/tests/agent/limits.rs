@@ -161,6 +161,7 @@ fn streams_beyond_the_limit_are_turned_away() {
     let answer = serving.get("/healthz");
     assert_eq!(answer.status, 503);
     assert!(answer.body.contains("too many connections"), "{answer:?}");
+    assert_eq!(answer.header("content-length"), Some(answer.body.len().to_string().as_str()));
     drop(streams);
     until(|| (serving.get("/healthz").status == 200).then_some(()));
     assert!(metric(&serving, "joulebook_agent_connections_turned_away_total") >= 1.0);

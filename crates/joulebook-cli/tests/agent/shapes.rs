@@ -86,6 +86,10 @@ fn a_head_is_a_get_without_its_body_and_connections_are_kept() {
     let head = ask(serving.address, "HEAD", "/power", "");
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(head.header("content-length").unwrap().parse::<u32>().unwrap() > 100);
+    // Also where a body would have no end: it tells whether there is a stream.
+    let head = ask(serving.address, "HEAD", "/v1/cards/stream", "");
+    assert_eq!((head.status, head.body.as_str()), (200, ""));
+    assert_eq!(head.header("content-type"), Some("text/event-stream"));
     let mut kept = connect(serving.address);
     for _ in 0..20 {
         assert_eq!(again(&mut kept, "/power").json()["gpu"], 0);

@@ -100,6 +100,15 @@ fn a_hole_is_told_once_and_ends_with_the_next_publish() {
 }
 
 #[test]
+fn a_hole_without_a_beginning_is_one_of_a_card_that_was_never_read() {
+    let bench = Bench::with("card 0\nidle 300\ncounter period_ms=20\nfault 0 inf energy unknown\n");
+    let serving = Serving::on(&bench, &[]);
+    let mut events = Events::open(serving.address, "/v1/cards/stream");
+    let hole = until_event(&mut events, "hole");
+    assert_eq!((&hole["gpu"], &hole["from_ns"]), (&json!(0), &Value::Null), "{hole}");
+}
+
+#[test]
 fn who_comes_back_is_sent_what_came_meanwhile() {
     let bench = Bench::with("card 0\nidle 300\ncounter period_ms=20\n");
     let serving = Serving::on(&bench, &[]);

@@ -109,3 +109,25 @@ fn a_token_is_shown_from_the_file_beside_the_nodes() {
         rows(&with_nodes(&bench, &(open + "token_file = \"iris.token\"\n"), ["nodes", "--json"]));
     assert_eq!((told.len(), &told[0]["error"]), (2, &Value::Null), "{told:#?}");
 }
+
+#[test]
+fn cards_of_this_host_that_cannot_be_read_have_a_line_all_the_same() {
+    let here = "[[node]]\nname = \"here\"\n";
+    // The driver has it, and does not let us look it up.
+    let closed = Bench::with("card 0\ncounter period_ms=20\nfault 0 inf all noperm\n");
+    let found = rows(&with_nodes(&closed, here, ["nodes", "--json"]));
+    let [row] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((&row["node"], &row["gpu"]), (&"here".into(), &"0".into()));
+    assert!(row["error"].is_string() && row["message"].is_string(), "{row}");
+    let half =
+        Bench::with("card 0\nfault 0 inf all noperm\ncard 1\nidle 55\ncounter period_ms=20\n");
+    let found = rows(&with_nodes(&half, here, ["nodes", "--json"]));
+    let [first, second] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!((&first["gpu"], &second["gpu"]), (&"0".into(), &"1".into()));
+    assert!(first["error"].is_string() && second["error"].is_null(), "{found:#?}");
+    let none = Bench::with("");
+    let found = rows(&with_nodes(&none, here, ["nodes", "--json"]));
+    let [row] = found.as_slice() else { panic!("{found:#?}") };
+    assert_eq!(row["error"], "absent");
+    assert!(row["message"].as_str().unwrap().contains("lists no card"), "{row}");
+}

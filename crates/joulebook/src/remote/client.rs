@@ -134,12 +134,20 @@ impl Client {
         let request = request.timeout_per_read(Some(SILENCE)).build();
         let request = request.header("accept", "text/event-stream");
         let response = self.call(request, path)?;
-        let kind = response.headers().get("content-type");
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        if !kind.to_ascii_lowercase().starts_with("text/event-stream") {
+        if !is_stream(&response) {
             return Err(self.garbage(&format!("{path} is no stream of events")));
         }
         Ok(response.into_body().into_reader())
+    }
+
+    /// Whether the agent has a stream there; asks for the head of its answer alone. One that does
+    /// not know, or does not answer in time, has none.
+    pub fn has_stream(&self, path: &str) -> bool {
+        let request = self.agent.head(self.url(path)).config();
+        let request = request.timeout_global(Some(self.timeout)).build();
+        // Who does not know heads may send a body all the same; nothing else is to be read there.
+        let request = request.header("connection", "close");
+        self.call(request, path).is_ok_and(|response| is_stream(&response))
     }
 
     fn url(&self, path: &str) -> String {
@@ -173,6 +181,11 @@ impl Client {
     pub fn garbage(&self, what: &str) -> RemoteError {
         RemoteError::Garbage { endpoint: self.endpoint().to_owned(), what: what.to_owned() }
     }
+}
+
+fn is_stream(response: &Response<Body>) -> bool {
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
 fn read(response: Response<Body>) -> Result<String, ureq::Error> {

@@ -50,6 +50,8 @@ pub(super) struct Lane {
     lost_ns: Option<u64>,
     /// Where its power is asked for and integrated here.
     gauge: Option<GaugeTrack>,
+    /// What its agent cannot read it for, and since when, ns of the agent's clock.
+    hole: Option<(u64, Fault)>,
 }
 
 /// The last publish that was taken.
@@ -75,7 +77,17 @@ pub(super) enum Taken {
 impl Lane {
     pub fn new(ask: &str, card: Arc<Card>, writer: SeriesWriter) -> Self {
         let (ask, marks) = (ask.to_owned(), Flags::NONE);
-        Self { ask, card, gpu: None, writer, last: None, marks, lost_ns: None, gauge: None }
+        Self {
+            ask,
+            card,
+            gpu: None,
+            writer,
+            last: None,
+            marks,
+            lost_ns: None,
+            gauge: None,
+            hole: None,
+        }
     }
 
     /// The card as its agent describes it.
@@ -102,6 +114,7 @@ impl Lane {
         if let Some(elsewhere) = &self.card.elsewhere {
             elsewhere.set(told);
         }
+        self.hole = None;
         if !seen.up {
             self.fails(fault_of(seen.error.as_deref()));
         }
@@ -161,7 +174,14 @@ impl Lane {
             health.resets.fetch_add(1, Ordering::Relaxed);
         }
         health.still_ns.store(0, Ordering::Relaxed);
-        self.heard(arrived_ns);
+        match self.hole {
+            // It came before the card could not be read any more, and is only told now.
+            Some((from_ns, fault)) if now.t_ns <= from_ns => self.fails(fault),
+            _ => {
+                self.hole = None;
+                self.heard(arrived_ns);
+            }
+        }
         Taken::Point
     }
 
@@ -222,6 +242,17 @@ impl Lane {
         health.polls.fetch_add(1, Ordering::Relaxed);
         self.lost_ns = None;
         self.card.ring();
+    }
+
+    /// Its agent cannot read it since then, ns of the agent's clock.
+    pub fn hole(&mut self, fault: Fault, from_ns: Option<u64>) {
+        self.hole = from_ns.map(|from_ns| (from_ns, fault));
+        self.fails(fault);
+    }
+
+    /// True while its agent cannot read it.
+    pub const fn is_in_hole(&self) -> bool {
+        self.hole.is_some()
     }
 
     /// Its agent cannot read it.

@@ -40,6 +40,8 @@ const FIRST_WAIT_NS: u64 = 100 * MS;
 const LONGEST_WAIT_NS: u64 = 10 * SECOND;
 /// The two clocks of a suspend are not read at one instant.
 const SUSPEND_NS: u64 = 100 * MS;
+/// Cards of a node, by far.
+const MOST_CARDS: usize = 1024;
 /// Publishes that cannot be true, one after the other, until the agent is not believed.
 const MOST_REFUSED: u32 = 8;
 
@@ -65,6 +67,8 @@ pub(super) struct Done;
 /// Why a connection ended.
 pub(super) enum End {
     Done,
+    /// Nothing failed: who was asked for power has a stream by now.
+    Streams,
     Error(RemoteError),
 }
 
@@ -100,7 +104,11 @@ impl Link {
     pub fn run(mut self) {
         loop {
             let Err(end) = self.follow();
-            let End::Error(error) = end else { return };
+            let error = match end {
+                End::Done => return,
+                End::Streams => continue,
+                End::Error(error) => error,
+            };
             self.lose(&error);
             if self.wait(wait_ns(self.failures)).is_err() {
                 return;
@@ -120,6 +128,7 @@ impl Link {
             Err(RemoteError::NotFound { .. }) => return self.ask_for_power(&client),
             answer => answer?,
         };
+        limited(&client, cards.cards.len())?;
         self.clock.begin(&cards.boot_id);
         self.take_over(cards.cards);
         for _ in 0..2 {
@@ -208,13 +217,15 @@ impl Link {
             event::CARD => {
                 let card: wire::CardSeen = parse(client, event)?;
                 self.described.retain(|known| known.gpu != card.gpu);
+                let gpu = card.gpu;
                 self.described.push(card);
-                self.describe();
+                limited(client, self.described.len())?;
+                self.describe(|lane, found| found == Some(gpu) || lane.gpu == Some(gpu));
             }
             event::HOLE => {
                 let hole: wire::Hole = parse(client, event)?;
                 let fault = super::lane::fault_of(Some(&hole.error));
-                self.of(hole.gpu).for_each(|lane| lane.fails(fault));
+                self.of(hole.gpu).for_each(|lane| lane.hole(fault, hole.from_ns));
             }
             event::TENANCY => {
                 let residents: wire::Residents = parse(client, event)?;
@@ -223,6 +234,7 @@ impl Link {
                     .for_each(|lane| lane.residents(&residents, offset, event.arrived_ns));
                 self.residents.retain(|known| known.gpu != residents.gpu);
                 self.residents.push(residents);
+                limited(client, self.residents.len())?;
             }
             event::SKIPPED => {
                 let skipped: wire::Skipped = parse(client, event)?;
@@ -248,12 +260,20 @@ impl Link {
             self.ask_clock(client)?;
         }
         let offset = self.offset(client, arrived_ns)?;
-        let mut refused = false;
+        let (mut refused, mut taken) = (false, false);
         for lane in self.of(publish.gpu) {
-            if lane.publish(publish, offset, arrived_ns) == Taken::Refused {
-                lane.fails(Fault::ClockStep);
-                refused = true;
+            match lane.publish(publish, offset, arrived_ns) {
+                Taken::Refused => {
+                    lane.fails(Fault::ClockStep);
+                    refused = true;
+                }
+                Taken::Point => taken |= !lane.is_in_hole(),
+                Taken::Known => {}
             }
+        }
+        if taken && let Some(card) = self.described.iter_mut().find(|it| it.gpu == publish.gpu) {
+            // What ended with this publish is not said again to who asks for the card later.
+            (card.up, card.error) = (true, None);
         }
         self.refused = if refused { self.refused + 1 } else { 0 };
         if self.refused >= MOST_REFUSED {
@@ -316,7 +336,7 @@ impl Link {
         self.described = cards;
         self.residents.clear();
         self.lanes.iter_mut().for_each(|lane| lane.gpu = None);
-        self.describe();
+        self.describe(|_, _| true);
     }
 
     /// The agent does not say which cards there are.
@@ -326,11 +346,17 @@ impl Link {
         self.residents.clear();
     }
 
-    /// Says to each lane what its card is.
-    fn describe(&mut self) {
+    /// Says to the lanes that are meant what their card is; `is_meant` is asked with the card that
+    /// the lane's name stands for now. To others nothing is said again: it may have ended meanwhile.
+    fn describe(&mut self, is_meant: impl Fn(&Lane, Option<u32>) -> bool) {
         let cards: Vec<_> = self.described.iter().map(listed).collect();
         for lane in &mut self.lanes {
             let found = resolve(&lane.ask, &cards).map(|identity| identity.index);
+            if !is_meant(lane, found.as_ref().ok().copied()) {
+                continue;
+            }
+            // Another card may stand under its number.
+            lane.gpu = None;
             match found.map(|gpu| self.described.iter().find(|card| card.gpu == gpu)) {
                 Ok(Some(card)) => lane.describe(card),
                 Ok(None) => lane.fails(Fault::Absent),
@@ -349,8 +375,9 @@ impl Link {
         let now = now_ns();
         let fresh = std::mem::take(&mut self.remote.lock().fresh);
         if !fresh.is_empty() {
+            let asked: Vec<String> = fresh.iter().map(|lane| lane.ask.clone()).collect();
             self.lanes.extend(fresh);
-            self.describe_fresh(now);
+            self.describe_fresh(&asked, now);
         }
         if now.saturating_sub(self.looked_ns) < LOOK_NS {
             return Ok(());
@@ -377,11 +404,11 @@ impl Link {
         }
     }
 
-    fn describe_fresh(&mut self, now: u64) {
+    fn describe_fresh(&mut self, asked: &[String], now: u64) {
         if self.described.is_empty() {
             return;
         }
-        self.describe();
+        self.describe(|lane, _| asked.contains(&lane.ask));
         let Some(offset) = self.clock.offset(now) else { return };
         for residents in std::mem::take(&mut self.residents) {
             self.of(residents.gpu).for_each(|lane| lane.residents(&residents, offset, now));
@@ -417,6 +444,11 @@ impl Link {
     }
 }
 
+/// Nobody has so many cards.
+fn limited(client: &Client, cards: usize) -> Result<(), RemoteError> {
+    if cards > MOST_CARDS { Err(client.garbage("more than 1,024 cards")) } else { Ok(()) }
+}
+
 fn parse<T: serde::de::DeserializeOwned>(client: &Client, event: &Event) -> Result<T, RemoteError> {
     serde_json::from_str(&event.data)
         .map_err(|error| client.garbage(&format!("in an event {}: {error}", event.name)))
@@ -431,17 +463,4 @@ fn wait_ns(failures: u32) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_up_to_a_limit_and_differ() {
-        for failures in 0..40 {
-            let whole_ns = (FIRST_WAIT_NS << failures.min(7)).min(LONGEST_WAIT_NS);
-            let wait_ns = wait_ns(failures);
-            assert!((whole_ns * 3 / 4..=whole_ns * 5 / 4).contains(&wait_ns), "{failures}");
-        }
-        let waits: std::collections::BTreeSet<u64> = (0..50).map(|_| wait_ns(5)).collect();
-        assert!(waits.len() > 10, "{waits:?}");
-    }
-}
+mod tests;

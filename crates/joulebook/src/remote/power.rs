@@ -14,7 +14,7 @@ use joulebook_core::{
 use serde::Deserialize;
 
 use super::{
-    Client, POWER, RemoteError,
+    Client, POWER, RemoteError, STREAM,
     lane::Lane,
     link::{End, Link},
 };
@@ -30,7 +30,7 @@ const SECOND: u64 = 1_000_000_000;
 const LEAST_INTERVAL_NS: u64 = 10_000_000;
 /// Failures of all cards in a row after which it is looked anew who answers there.
 const PATIENCE: u32 = 3;
-/// Cards that an agent does not have are asked for this seldom.
+/// Cards that an agent does not have are asked for this seldom, and whether it has a stream by now.
 const SELDOM_NS: u64 = 10 * SECOND;
 const SUSPEND_NS: u64 = 100_000_000;
 
@@ -57,13 +57,14 @@ struct Asking {
 }
 
 impl Link {
-    /// Asks for power until the agent is gone, or another one answers.
+    /// Asks for power until the agent is gone, or one that has a stream answers.
     pub(super) fn ask_for_power(&mut self, client: &Client) -> Result<Infallible, End> {
         self.say_connected();
         // What another agent has said there before.
         self.forget_cards();
         let mut askings: Vec<Option<Asking>> = Vec::new();
         let mut suspended = suspended_ns();
+        let mut streams_at_ns = now_ns().saturating_add(SELDOM_NS);
         loop {
             self.look()?;
             let interval_ns = self.interval_ns();
@@ -90,6 +91,14 @@ impl Link {
             if tried.peek().is_some() && tried.all(|asking| asking.failures >= PATIENCE) {
                 let error = self.remote.status.now().error;
                 return Err(error.unwrap_or_else(|| client.garbage("no reading")).into());
+            }
+            if now_ns() >= streams_at_ns {
+                // It may have been missing for a moment: an agent that was replaced, a way that was
+                // made. The next readings are late by this one answer at most.
+                if client.has_stream(STREAM) {
+                    return Err(End::Streams);
+                }
+                streams_at_ns = now_ns().saturating_add(SELDOM_NS);
             }
             self.wait(next_ns.saturating_sub(now_ns()))?;
         }

@@ -243,3 +243,13 @@ fn a_process_of_unknown_descent_is_neither_ours_nor_others() {
     assert!(matches!(&verdict.tenancy, Tenancy::Unknown(why) if why.contains("serving_match")));
     assert_eq!(decide(Ok(&[]), &elsewhere, &nothing_known).tenancy, Tenancy::Alone);
 }
+
+#[test]
+fn a_name_that_would_steer_a_terminal_is_written_without_that() {
+    let named = witness(&process(1, Some(9), "\u{1b}[2J\u{7}evil\r\n\u{9b}31mname"));
+    assert_eq!(named, "[2Jevil31mname (9 MiB)");
+    let turned = witness(&process(1, Some(9), "\u{202e}gpj.exe\u{2066}\u{200b} Ünïcode"));
+    assert_eq!(turned, "gpj.exe Ünïcode (9 MiB)");
+    let long = "\u{1b}".repeat(80) + &"x".repeat(200);
+    assert_eq!(witness(&process(1, None, &long)), "x".repeat(80) + " (N/A MiB)");
+}

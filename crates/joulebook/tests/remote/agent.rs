@@ -62,6 +62,8 @@ pub struct Hand {
     pub swapped: AtomicU64,
     pub connections: AtomicU64,
     pub requests: AtomicU64,
+    /// How many of them asked for the head of an answer alone.
+    pub heads: AtomicU64,
     pub paths: Mutex<Vec<String>>,
 }
 
@@ -184,6 +186,7 @@ fn described(card: &Card, hand: &Hand) -> wire::CardSeen {
     let (device, facts) = (card.device(), card.facts());
     let counter = matches!(device.register, Kind::Counter { .. });
     let ms = |seconds: f64| Some(seconds * 1e3);
+    let lag = card.profile().probe.as_ref().filter(|_| counter).and_then(|probe| probe.lag_s);
     wire::CardSeen {
         gpu: 0,
         uuid: match hand.swapped.load(Ordering::SeqCst) {
@@ -199,8 +202,8 @@ fn described(card: &Card, hand: &Hand) -> wire::CardSeen {
         gauge: true,
         processes: true,
         period_ms: ms(facts.period_s),
-        lag_ms: ms(facts.lag_s),
-        lag_uncertainty_ms: ms(facts.lag_uncertainty_s),
+        lag_ms: lag.and_then(|lag| ms(lag.value)),
+        lag_uncertainty_ms: lag.and_then(|lag| ms(lag.uncertainty)),
         quantum_joules: Some(facts.quantum_j),
         averaging_s: facts.averaging_s,
         limit_watts: device.limit.map(joulebook::Power::watts),
@@ -212,6 +215,8 @@ fn described(card: &Card, hand: &Hand) -> wire::CardSeen {
     }
 }
 
+const STREAM_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
 /// Answers one connection until it ends.
 fn serve(client: &TcpStream, hand: &Hand, card: &Card) -> Option<()> {
     client.set_nodelay(true).unwrap();
@@ -220,7 +225,9 @@ fn serve(client: &TcpStream, hand: &Hand, card: &Card) -> Option<()> {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
-        let path = line.split_whitespace().nth(1)?.to_owned();
+        let (method, path) = line.split_once(' ')?;
+        let is_head = method == "HEAD";
+        let path = path.split_whitespace().next()?.to_owned();
         let mut authorized = false;
         loop {
             let mut header = String::new();
@@ -231,6 +238,9 @@ fn serve(client: &TcpStream, hand: &Hand, card: &Card) -> Option<()> {
             }
         }
         hand.requests.fetch_add(1, Ordering::SeqCst);
+        if is_head {
+            hand.heads.fetch_add(1, Ordering::SeqCst);
+        }
         hand.paths.lock().unwrap().push(path.clone());
         let mut to = client;
         match hand.habit() {
@@ -264,6 +274,7 @@ fn serve(client: &TcpStream, hand: &Hand, card: &Card) -> Option<()> {
                 answer(to, &cards)?;
             }
             "/v1/clock" if !old => answer(to, &hand.clock())?,
+            "/v1/cards/stream" if !old && is_head => to.write_all(STREAM_HEAD).ok()?,
             "/v1/cards/stream" if !old => return stream(to, hand, card, &path),
             "/power" => {
                 let watts = card.series().newest()?.power_uw as f64 / 1e6;
@@ -275,6 +286,7 @@ fn serve(client: &TcpStream, hand: &Hand, card: &Card) -> Option<()> {
                 answer(to, &power)?;
             }
             _ => {
+                // The same to a head: it knows of none, and sends a body that nobody waits for.
                 to.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}").ok()?;
             }
         }
@@ -291,7 +303,7 @@ fn answer(mut to: &TcpStream, body: &impl Serialize) -> Option<()> {
 fn stream(to: &TcpStream, hand: &Hand, card: &Card, path: &str) -> Option<()> {
     let boot = hand.boot();
     let mut writer = to;
-    writer.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").ok()?;
+    writer.write_all(STREAM_HEAD).ok()?;
     let hello = wire::Hello {
         agent: "made-up/1".into(),
         node: "iris".into(),
@@ -353,7 +365,8 @@ fn stream(to: &TcpStream, hand: &Hand, card: &Card, path: &str) -> Option<()> {
         }
         let hole = *hand.hole.lock().unwrap();
         if let Some(error) = hole.filter(|_| !in_hole) {
-            let hole = wire::Hole { gpu: 0, from_ns: hand.theirs(now_ns()), error: error.into() };
+            let hole =
+                wire::Hole { gpu: 0, from_ns: Some(hand.theirs(now_ns())), error: error.into() };
             tell(to, wire::event::HOLE, &hole)?;
         }
         in_hole = hole.is_some();

@@ -254,3 +254,29 @@ fn a_card_that_the_node_does_not_have_is_absent_and_takes_no_other_with_it() {
     let (measured, ..) = window(&bench, &good, || {});
     assert_eq!(measured.method, Method::Sampled);
 }
+
+#[test]
+fn an_agent_that_had_no_stream_for_a_moment_streams_again() {
+    let bench = Bench::new();
+    let agent = Agent::of(&bench.card);
+    agent.hand.is(Habit::OldFashioned);
+    let asked = Meter::for_node(&agent.node()).unwrap();
+    let by_uuid = Meter::for_node(&Node::at(agent.endpoint(), "GPU-5a5a")).unwrap();
+    eventually(|| by_uuid.cards()[0].trouble() == Some(Fault::Absent));
+    follows(&asked);
+    let card = &asked.cards()[0];
+    let status = || card.connection().unwrap().now();
+    // It is looked whether it has one by now, which costs one that has none nothing.
+    let before = (card.cost().rejected, status().connections);
+    eventually(|| agent.hand.heads.load(Ordering::SeqCst) > 0);
+    follows(&asked);
+    let after = (card.cost().rejected, status().connections);
+    assert_eq!((after, status().error, status().streams), (before, None, false));
+    agent.hand.is(Habit::Good);
+    eventually(|| status().streams);
+    assert_eq!(card.cost().rejected, before.0, "that was no failure");
+    follows(&asked);
+    follows(&by_uuid);
+    let (good, ..) = window(&bench, &asked, || {});
+    assert_eq!((good.method, good.flags.contains(Flags::GAP)), (Method::Sampled, false));
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use joulebook::{
     Fault,
     nvml::{self, Driver, LoadError},
-    smi::{Feed, Program, SmiError},
+    smi::{Feed, Program, SmiCardInfo, SmiError},
 };
 
 use super::Why;
@@ -57,7 +57,7 @@ pub fn list(feed: &mut Option<Arc<Feed>>) -> Inventory {
                 Found { index: *index, name: "unknown".to_owned(), refused, ..Found::default() }
             });
             let mut found: Vec<Found> =
-                inventory.cards.iter().map(Found::from).chain(unreadable).collect();
+                inventory.cards.iter().map(Found::by_driver).chain(unreadable).collect();
             found.sort_by_key(|found| found.index);
             if found.is_empty() {
                 let words = "the NVIDIA driver is loaded and lists no card";
@@ -82,19 +82,9 @@ fn by_program(nvml: &LoadError, feed: &mut Option<Arc<Feed>>) -> Inventory {
         }
     };
     match listed {
-        Ok(cards) if !cards.is_empty() => Inventory::Cards(
-            cards
-                .iter()
-                .map(|card| Found {
-                    index: card.index,
-                    uuid: card.uuid.clone(),
-                    name: card.name.clone(),
-                    pci: card.pci.clone(),
-                    driver: card.driver.clone(),
-                    refused: None,
-                })
-                .collect(),
-        ),
+        Ok(cards) if !cards.is_empty() => {
+            Inventory::Cards(cards.iter().map(Found::by_program).collect())
+        }
         Ok(_) => Inventory::Nothing(format!("{nvml}; and nvidia-smi lists no card")),
         Err(smi) if nvml.fault() == Fault::DriverAbsent && smi.fault() == Fault::DriverAbsent => {
             Inventory::Nothing(format!("{nvml}\nnor does nvidia-smi show one: {smi}"))
@@ -108,14 +98,29 @@ fn by_program(nvml: &LoadError, feed: &mut Option<Arc<Feed>>) -> Inventory {
     }
 }
 
-impl From<&nvml::CardInfo> for Found {
-    fn from(card: &nvml::CardInfo) -> Self {
+impl Found {
+    fn by_driver(card: &nvml::CardInfo) -> Self {
+        Self::of(card.index, &card.uuid, &card.name, card.pci.as_ref(), card.driver.as_ref())
+    }
+
+    fn by_program(card: &SmiCardInfo) -> Self {
+        Self::of(card.index, &card.uuid, &card.name, card.pci.as_ref(), card.driver.as_ref())
+    }
+
+    /// A card that could be described.
+    fn of(
+        index: u32,
+        uuid: &str,
+        name: &str,
+        pci: Option<&String>,
+        driver: Option<&String>,
+    ) -> Self {
         Self {
-            index: card.index,
-            uuid: card.uuid.clone(),
-            name: card.name.clone(),
-            pci: card.pci.clone(),
-            driver: card.driver.clone(),
+            index,
+            uuid: uuid.to_owned(),
+            name: name.to_owned(),
+            pci: pci.cloned(),
+            driver: driver.cloned(),
             refused: None,
         }
     }

@@ -127,8 +127,16 @@ fn list(entry: &NodeEntry, until: Instant) -> Result<Vec<Node>, Box<Row>> {
             // Whatever else can read the card says so.
             Err(_) => return Ok(vec![entry.card("0")]),
         };
-        let cards = inventory.cards.iter().map(|card| entry.card(card.index.to_string()));
-        return Ok(cards.collect());
+        // One that cannot be named is tried all the same, so that it says why.
+        let named = inventory.cards.iter().map(|card| card.index);
+        let unnamed = inventory.unreadable.iter().map(|(index, _)| *index);
+        let mut indices: Vec<u32> = named.chain(unnamed).collect();
+        indices.sort_unstable();
+        if indices.is_empty() {
+            let message = "the NVIDIA driver is loaded and lists no card".to_owned();
+            return Err(failed(Fault::Absent, message));
+        }
+        return Ok(indices.iter().map(|index| entry.card(index.to_string())).collect());
     }
     let node = Node { timeout: patience(until), ..entry.card("0") };
     match remote::list(&node) {

@@ -1,40 +1,51 @@
 //! The meter of a run: this host's cards, or those of a node of the fleet's file.
 
+use std::iter::repeat_n;
+
 use joulebook::{Idle, Meter, MeterError, Node, nodes::NodeEntry};
 
 use super::Arguments;
 use crate::context::{Context, Usage, is_usage};
 
-/// The meter, and in words why it is none.
-pub(super) fn of(
-    arguments: &Arguments,
-    context: &Context,
-) -> anyhow::Result<(Meter, Option<String>)> {
+/// What a run is measured with.
+pub(super) struct Found {
+    pub meter: Meter,
+    /// Whether the floor of each of its cards was declared; of each node's, where nothing is read.
+    pub declared: Vec<bool>,
+    /// In words why a card is not read.
+    pub trouble: Option<String>,
+}
+
+/// The meter of a run.
+pub(super) fn of(arguments: &Arguments, context: &Context) -> anyhow::Result<Found> {
     let nodes = match &arguments.node {
         Some(name) => there(arguments, name)?,
         None => vec![here(arguments)],
     };
-    let (mut meters, mut trouble) = (Vec::new(), None);
+    let (mut meters, mut declared, mut trouble) = (Vec::new(), Vec::new(), None);
     for node in &nodes {
         let found = match &context.profiles {
             Some(profiles) => Meter::for_node_with(node, profiles),
             None => Meter::for_node(node),
         };
-        match found {
-            Ok(meter) => meters.push(meter),
+        let meter = match found {
+            Ok(meter) => meter,
             Err(error) if is_usage(&error) => return Err(Usage(error.to_string()).into()),
             Err(error) => {
                 trouble.get_or_insert_with(|| error.to_string());
-                meters.push(Meter::none(node, MeterError::fault(&error)));
+                Meter::none(node, MeterError::fault(&error))
             }
-        }
+        };
+        declared.extend(repeat_n(node.idle != Idle::Stored, meter.cards().len().max(1)));
+        meters.push(meter);
     }
     let meter = match meters.as_slice() {
         [only] => only.clone(),
         meters => Meter::joined(meters),
     };
     drop(meters);
-    Ok((meter.with_hint(arguments.hint.unwrap_or(0.0)), trouble))
+    let meter = meter.with_hint(arguments.hint.unwrap_or(0.0));
+    Ok(Found { meter, declared, trouble })
 }
 
 fn here(arguments: &Arguments) -> Node {
@@ -71,10 +82,28 @@ fn there(arguments: &Arguments, name: &str) -> anyhow::Result<Vec<Node>> {
     if arguments.idle.is_empty() {
         return Ok(cards);
     }
-    // One floor for all of them, or one each: then they are one node.
+    if arguments.idle.len() == cards.len() {
+        for (card, watts) in cards.iter_mut().zip(&arguments.idle) {
+            card.idle = Idle::Sum(*watts);
+        }
+        return Ok(cards);
+    }
+    // One floor for all of them: then they are one node, which has one set of rules.
+    if !cards.windows(2).all(|pair| matches!(pair, [one, other] if is_judged_alike(one, other))) {
+        let what = "the file of nodes says of each card whose work on it is ours, which one sum of \
+                    --idle cannot keep apart; give one floor for each card (--idle W,W)";
+        return Err(Usage(what.to_owned()).into());
+    }
     let gpus = cards.iter().flat_map(|card| card.gpus.iter().cloned()).collect();
     let first = cards.into_iter().next().unwrap_or_default();
     Ok(vec![Node { gpus, idle: idle(arguments), ..first }])
+}
+
+/// The same tenants would be ours, and the same ones nobody.
+fn is_judged_alike(one: &Node, other: &Node) -> bool {
+    (one.serving_pid, one.serving_port) == (other.serving_pid, other.serving_port)
+        && one.serving_match == other.serving_match
+        && one.contention_ignore == other.contention_ignore
 }
 
 /// A card of a node as the file describes it, else with nothing said of it.

@@ -2,7 +2,7 @@
 
 mod line;
 
-use std::{ffi::OsString, fs::File, io::Write};
+use std::{ffi::OsString, fs::File, io::Write, sync::Arc};
 
 use super::{
     child::Exit,
@@ -33,8 +33,8 @@ pub struct Outcome<'a> {
     pub what: What,
     /// Why a card is not read.
     pub trouble: Option<String>,
-    /// The idle floor was given on the command line.
-    pub declared: bool,
+    /// Whose floor was given, on the command line or in the file of nodes: of each card.
+    pub declared: Vec<bool>,
     /// No card was asked for, and the first was taken.
     pub only_first: bool,
 }
@@ -59,9 +59,20 @@ impl Outcome<'_> {
         peak::of(card, self.span_ns.0, self.span_ns.1)
     }
 
-    fn stored_floor(&self, card: &Card) -> Option<Floor> {
-        let scope = card.device().scope;
-        card.profile().resting(scope).filter(|_| !self.declared).cloned()
+    /// The cards, each with whether its floor was given.
+    fn cards(&self) -> impl Iterator<Item = (&Card, bool)> {
+        self.meter.cards().iter().map(Arc::as_ref).zip(self.declared.iter().copied())
+    }
+
+    /// Where the floor is from: `declared`, `stored`, `mixed` or `unknown`.
+    fn idle_from(&self) -> &'static str {
+        let known = self.meter.idle_watts().is_some();
+        match (known, self.declared.contains(&true), self.declared.contains(&false)) {
+            (false, ..) => "unknown",
+            (true, true, false) => "declared",
+            (true, true, true) => "mixed",
+            (true, false, _) => "stored",
+        }
     }
 
     /// Why the figure is missing, and what to do.
@@ -176,15 +187,17 @@ impl Outcome<'_> {
 
     fn idle(&self) -> String {
         let Some(watts) = self.meter.idle_watts() else { return "not known".to_owned() };
-        if self.declared {
-            return format!("{watts:.1} W subtracted, as given (--idle)");
+        const GIVEN: &str = "as given (--idle, or idle_watts of nodes.toml)";
+        if self.idle_from() == "declared" {
+            return format!("{watts:.1} W subtracted, {GIVEN}");
         }
         let floors: Vec<String> = self
-            .meter
             .cards()
-            .iter()
-            .filter_map(|card| {
-                let stored = self.stored_floor(card).map(|floor| words::of_floor(&floor));
+            .filter_map(|(card, declared)| {
+                if declared {
+                    return Some(format!("card {} {GIVEN}", card.device().index));
+                }
+                let stored = stored_floor(card).map(|floor| words::of_floor(&floor));
                 stored.or_else(|| card.told()?.idle_from.clone())
             })
             .collect();
@@ -213,4 +226,8 @@ impl Outcome<'_> {
             measured.backend, measured.samples, measured.polls
         )
     }
+}
+
+fn stored_floor(card: &Card) -> Option<Floor> {
+    card.profile().resting(card.device().scope).cloned()
 }

@@ -3,7 +3,7 @@
 use joulebook::{Card, core::measurement::Form, profile::Floor};
 use serde::Serialize;
 
-use super::{End, Exit, Outcome, What};
+use super::{End, Exit, Outcome, What, stored_floor};
 
 /// The line of JSON: the measurement's own form, and what it was of.
 #[derive(Serialize)]
@@ -32,7 +32,7 @@ struct Line<'a> {
 
 #[derive(Serialize)]
 struct IdleLine {
-    /// `declared`, `stored` or `unknown`.
+    /// `declared`, `stored`, `mixed` (of some cards the one, of some the other) or `unknown`.
     from: &'static str,
     watts: Option<f64>,
 }
@@ -53,7 +53,8 @@ struct CardLine {
 impl Outcome<'_> {
     /// The line.
     pub(super) fn line(&self) -> anyhow::Result<String> {
-        let cards: Vec<CardLine> = self.meter.cards().iter().map(|card| self.card(card)).collect();
+        let cards: Vec<CardLine> =
+            self.cards().map(|(card, declared)| self.card(card, declared)).collect();
         let only = if let [only] = cards.as_slice() { Some(only) } else { None };
         let (command, exit_code, exit_signal, ended_by) = match &self.what {
             What::Command(command, exit) => {
@@ -69,17 +70,12 @@ impl Outcome<'_> {
             What::Watched(End::Signal(number)) => (None, None, Some(*number), Some("signal")),
         };
         let watts = self.meter.idle_watts();
-        let from = match (watts, self.declared) {
-            (None, _) => "unknown",
-            (Some(_), true) => "declared",
-            (Some(_), false) => "stored",
-        };
         let line = Line {
             form: self.measured.form(self.tokens),
             watt_hours: self.measured.joules.map(|joules| joules / 3600.0),
             peak_watts: only.and_then(|card| card.peak_watts),
             peak_seconds: only.and_then(|card| card.peak_seconds),
-            idle: IdleLine { from, watts },
+            idle: IdleLine { from: self.idle_from(), watts },
             cards,
             command,
             exit_code,
@@ -91,7 +87,7 @@ impl Outcome<'_> {
         Ok(serde_json::to_string(&line)? + "\n")
     }
 
-    fn card(&self, card: &Card) -> CardLine {
+    fn card(&self, card: &Card, declared: bool) -> CardLine {
         let device = card.device();
         let peak = self.peak_of(card);
         CardLine {
@@ -102,7 +98,7 @@ impl Outcome<'_> {
             backend: device.backend.word(),
             peak_watts: peak.map(|peak| peak.watts),
             peak_seconds: peak.map(|peak| peak.seconds),
-            floor: self.stored_floor(card),
+            floor: stored_floor(card).filter(|_| !declared),
             reader_cpu_seconds: card.cost().cpu_ns as f64 / 1e9,
         }
     }
