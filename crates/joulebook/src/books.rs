@@ -50,8 +50,8 @@ pub use trial::{CardTrial, FloorFrom, IdleFloor, TrialBalance};
 
 use crate::meter::Meter;
 use cell::{Cell, Message};
-pub(crate) use claim::Shelf;
 use claim::{Claim, Notice};
+pub(crate) use claim::{SHELVES, Shelf, Shelves};
 use live::Live;
 
 /// An owner that does not answer in this time is not waited for.

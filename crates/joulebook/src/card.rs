@@ -67,7 +67,7 @@ pub struct Card {
     pub(crate) occupancy: Occupancy,
     pub(crate) health: Health,
     /// Who keeps its book.
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: Arc<Shelf>,
     /// It is another host's.
     pub(crate) elsewhere: Option<Elsewhere>,
     residents: Mutex<VecDeque<Residents>>,
@@ -88,6 +88,8 @@ pub(crate) struct Health {
     /// A gauge's update period: how closely distinct values follow each other.
     pub update_ns: AtomicU64,
     pub polls: AtomicU64,
+    /// Reads of the gauge beside a slow counter.
+    pub samples: AtomicU64,
     pub rejected: AtomicU64,
     /// The last good poll.
     pub good_ns: AtomicU64,
@@ -130,6 +132,8 @@ pub struct Cost {
     pub rejected: u64,
     /// Polls left out because the one before took too long.
     pub late: u64,
+    /// Reads of the gauge beside a slow counter, which are no polls.
+    pub samples: u64,
 }
 
 impl Card {
@@ -145,7 +149,7 @@ impl Card {
             rung: AtomicU64::new(0),
             occupancy: Occupancy::default(),
             health: Health::default(),
-            shelf: Shelf::default(),
+            shelf: Arc::default(),
             elsewhere: None,
             residents: Mutex::default(),
             work: Mutex::default(),
@@ -160,6 +164,11 @@ impl Card {
     pub(crate) fn remote(device: Device, series: Arc<Series>, elsewhere: Elsewhere) -> Self {
         let elsewhere = Some(elsewhere);
         Self { elsewhere, ..Self::new(device, Profile::default(), series) }
+    }
+
+    /// Its book is kept there.
+    pub(crate) fn on(self, shelf: Arc<Shelf>) -> Self {
+        Self { shelf, ..self }
     }
 
     /// The card, and what its register is.
@@ -217,6 +226,7 @@ impl Card {
             polls: load(&self.health.polls),
             rejected: load(&self.health.rejected),
             late: load(&self.health.late),
+            samples: load(&self.health.samples),
         }
     }
 

@@ -14,6 +14,7 @@ use std::{
 };
 
 use crate::{
+    books::{SHELVES, Shelves},
     card::Card,
     deadline::{WAITING, Waiting},
     meter::READ,
@@ -30,6 +31,7 @@ pub struct Held {
     nodes: Guard<remote::Nodes>,
     stuck: Guard<Vec<Child>>,
     waiting: Guard<Waiting>,
+    shelves: Guard<Shelves>,
 }
 
 type Guard<T> = MutexGuard<'static, T>;
@@ -46,6 +48,8 @@ pub fn hold() -> Held {
         nodes: held(&NODES),
         stuck: held(&STUCK),
         waiting: held(&WAITING),
+        // Cards are made under the locks above.
+        shelves: held(&SHELVES),
     }
 }
 
@@ -61,5 +65,7 @@ impl Held {
         // The parent's children are not ours to wait for.
         std::mem::forget(std::mem::take(&mut *self.stuck));
         self.waiting.forget();
+        // Nor are its books kept here.
+        self.shelves.clear();
     }
 }

@@ -4,8 +4,9 @@
 //! windows then say is `timeout`. A failed poll is a hole, never a number, and the next poll comes
 //! at the usual pace (slower after many failures in a row). A source that brings its readings by
 //! itself sets the pace, and its readings stand where it says they were taken. A counter that
-//! publishes slowly has its gauge read beside it, which never delays a read of the counter. The
-//! recorder counts what it costs: its CPU time, its polls, those refused and those left out.
+//! publishes slowly has its gauge read beside it, unless it shows less the more often it is read; none
+//! is begun in the 10 ms before a read of the counter. The recorder counts what it costs: its CPU time,
+//! its polls, those refused and those left out, its reads of the gauge.
 
 mod shape;
 mod updates;
@@ -30,6 +31,7 @@ use shape::Shape;
 pub(crate) use updates::Updates;
 
 use crate::{
+    books::Shelf,
     card::{Card, UNSEEN, ceiling},
     clock::{now_ns, suspended_ns},
     pace::Pace,
@@ -88,7 +90,7 @@ pub fn record(
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
 ) -> Arc<Card> {
-    record_keeping(reader, tenants, settings, Keep::Day)
+    record_keeping(reader, tenants, settings, Keep::Day, Arc::default())
 }
 
 pub(crate) fn record_keeping(
@@ -96,11 +98,12 @@ pub(crate) fn record_keeping(
     tenants: Option<Box<dyn Tenants>>,
     settings: Settings,
     keep: Keep,
+    shelf: Arc<Shelf>,
 ) -> Arc<Card> {
     let device = reader.device();
     let (writer, series) = keep.series();
     let name = format!("joulebook-{}", device.index);
-    let card = Arc::new(Card::new(device, settings.profile, series));
+    let card = Arc::new(Card::new(device, settings.profile, series).on(shelf));
     let recorder = Recorder::new(&card, reader, tenants, (writer, keep), settings.gap_ns);
     let spawned = thread::Builder::new().name(name).spawn(move || recorder.run());
     if let Err(error) = spawned {
@@ -167,8 +170,10 @@ impl Recorder {
             }
         };
         let shape = match track {
-            Track::Counter(_) if reader.every_ns().is_none() => {
-                Shape::new(period_ns >= SLOW_NS, now_ns())
+            Track::Counter(_) if reader.every_ns().is_none() && !card.is_poll_sensitive() => {
+                // The polling gap of an unprobed card is no period; how long its ticks are will show.
+                let is_slow = card.probed_period_ns().is_some_and(|it| it >= SLOW_NS);
+                Shape::new(is_slow, now_ns())
             }
             _ => Shape::refused(),
         };
@@ -242,6 +247,7 @@ impl Recorder {
         let power = self.reader.power();
         let at_ns = begin_ns.midpoint(now_ns());
         card.health.asking_ns.store(0, Ordering::Relaxed);
+        card.health.samples.fetch_add(1, Ordering::Relaxed);
         if let Some(series) = self.shape.reading(at_ns, power, card.device().limit) {
             card.set_shape(series);
         }
@@ -264,11 +270,11 @@ impl Recorder {
         let outcome = self.take(card, poll, reading);
         if self.writer.last() != newest {
             self.slept = false;
-            if let (Some(from), Some(to)) = (newest, self.writer.last()) {
-                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
-            }
             if self.writer.last().is_some_and(|last| last.flags.intersects(UNSEEN)) {
+                // However long it is, it says nothing of how often the counter publishes.
                 card.health.gaps.fetch_add(1, Ordering::Relaxed);
+            } else if let (Some(from), Some(to)) = (newest, self.writer.last()) {
+                self.shape.ticked(to.at_ns.saturating_sub(from.at_ns), end_ns);
             }
         }
         if let (Ok(()), Ok(reading)) = (outcome, reading) {

@@ -38,6 +38,7 @@ pub use offset::{Offset, RoundTrip};
 pub use status::{Now, Status};
 
 use crate::{
+    books::Shelf,
     card::{Card, Elsewhere, unknown_device},
     identity,
     node::Node,
@@ -224,7 +225,8 @@ impl State {
         }
         let (writer, series) = series();
         let elsewhere = Elsewhere::new(Arc::clone(status));
-        let card = Arc::new(Card::remote(unknown_device(ask), series, elsewhere));
+        let shelf = Shelf::of(format!("{} {ask}", status.endpoint()));
+        let card = Arc::new(Card::remote(unknown_device(ask), series, elsewhere).on(shelf));
         card.health.set_fault(Some(Fault::NotReady));
         self.cards.push((ask.to_owned(), Arc::clone(&card)));
         self.fresh.push(Lane::new(ask, Arc::clone(&card), writer));

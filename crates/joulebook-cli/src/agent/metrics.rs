@@ -238,6 +238,13 @@ fn table() -> Vec<(&'static str, &'static str, Option<Unit>, bool, Shows)> {
             Some(now.card()?.cost().late as f64)
         }),
         (
+            "joulebook_card_gauge_reads",
+            "Times the power gauge was read beside a slow counter",
+            None,
+            true,
+            |now| Some(now.card()?.cost().samples as f64),
+        ),
+        (
             "joulebook_card_read",
             "Time spent in reads; divided by their number, their latency",
             seconds(),

@@ -7,6 +7,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use joulebook::books::Line;
 use joulebook_lab::{
     clock::system_ns,
     driver,
@@ -413,4 +414,38 @@ fn json_is_the_record_and_nothing_else_and_other_rungs_are_driven_too() {
             / number(&record, &format!("{rung}_completed"))
     };
     assert!(per_prompt("prefill_b1") > 300.0 && per_prompt("decode_b2") < 40.0, "{record}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_journal_that_cannot_be_written_costs_no_figure() {
+    let lab = Lab::new();
+    // It is longer already than a file may get.
+    let path = lab.bench.path("journal");
+    let line = |card| serde_json::to_string(&Line::open(format!("GPU-{card}"), 0)).unwrap() + "\n";
+    let before: String = (0..20_000).map(line).collect();
+    std::fs::write(&path, &before).unwrap();
+    let mut free = lab.bench(&["--concurrency", "2", "--duration", "3s"]);
+    free.arg("--journal").arg(&path);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", r#"trap "" XFSZ; ulimit -f 600; exec "$0" "$@""#]);
+    limited.arg(free.get_program()).args(free.get_args());
+    for (name, value) in free.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let said = said(&mut limited);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(said.err.matches("the journal cannot be written").count(), 1, "{}", said.err);
+    assert!(said.err.contains(path.to_str().unwrap()), "{}", said.err);
+    let record = lab.record();
+    let warnings = record["warnings"].to_string();
+    assert!(warnings.contains("ends before the run does"), "{warnings}");
+    let repeat = repeat(&record, 0);
+    let (counted_uj, drawn_j) =
+        (number(&repeat["books"], "counted_uj"), lab.drawn(&record, repeat));
+    assert!((counted_uj / 1e6 - drawn_j).abs() < 0.2 * drawn_j, "{counted_uj} µJ of {drawn_j} J");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), before, "nothing behind a hole");
 }

@@ -15,6 +15,7 @@ use joulebook_core::Fault;
 
 use super::{Meter, MeterError};
 use crate::{
+    books::Shelf,
     card::Card,
     identity::{self, CudaEnvironment},
     node::{Idle, Node},
@@ -148,7 +149,7 @@ impl Chosen {
 }
 
 /// Forgets which cards are being read, so that the next meter probes them anew; meters that exist
-/// keep theirs.
+/// keep theirs, and a card's book stays the only one.
 pub fn release() {
     READ.lock().unwrap_or_else(PoisonError::into_inner).clear();
     remote::release();
@@ -195,7 +196,8 @@ fn recorded(
         return Ok(card);
     }
     let settings = Settings { profile, gap_ns: None };
-    let card = record_keeping(reader, Some(tenants), settings, keep);
+    let shelf = Shelf::of(info.uuid.clone());
+    let card = record_keeping(reader, Some(tenants), settings, keep, shelf);
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)
 }
@@ -218,7 +220,8 @@ fn recorded_by_program(
     let profile = profile(&info.uuid, &info.name, info.driver.as_ref(), info.index, profiles);
     let tenants = Box::new(SmiTenants::open(feed, info));
     let settings = Settings { profile, gap_ns: None };
-    let card = record_keeping(Box::new(reader), Some(tenants), settings, keep);
+    let shelf = Shelf::of(info.uuid.clone());
+    let card = record_keeping(Box::new(reader), Some(tenants), settings, keep, shelf);
     read.insert(info.uuid.clone(), Arc::downgrade(&card));
     Ok(card)
 }

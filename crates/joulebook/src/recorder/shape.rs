@@ -2,8 +2,8 @@
 //!
 //! Decides how often the gauge is read, and where in time a reading stands: half an update before
 //! the poll that found it, since that is how old it is on average. A counter is slow when its period
-//! is known to be, or when two of its ticks in a row have been long; a card that has no gauge to show
-//! is not asked again.
+//! is known to be, or when two of its ticks in a row have been long, those behind a hole aside; a card
+//! that has no gauge to show is not asked again.
 
 use std::sync::Arc;
 

@@ -99,6 +99,11 @@ impl Lane {
             self.last = None;
         }
         if *known != device {
+            if let Some(elsewhere) =
+                self.card.elsewhere.as_ref().filter(|_| !device.uuid.is_empty())
+            {
+                self.card.shelf.is_of(format!("{} {}", elsewhere.status.endpoint(), device.uuid));
+            }
             self.card.set_device(device);
         }
         let told = told(seen);

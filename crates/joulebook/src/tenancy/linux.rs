@@ -6,7 +6,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, ErrorKind},
     path::{Path, PathBuf},
 };
 
@@ -45,7 +45,7 @@ impl Processes {
         }
         let mut ports = BTreeSet::new();
         for name in ["tcp", "tcp6"] {
-            for (port, inode) in self.listeners(name) {
+            for (port, inode) in self.listeners(name)? {
                 if sockets.contains(Path::new(&format!("socket:[{inode}]"))) {
                     ports.insert(port);
                 }
@@ -54,14 +54,28 @@ impl Processes {
         Some(ports.into_iter().collect())
     }
 
-    /// The listening sockets of a table. The kernel lists those first, and the rest may be tens of
-    /// thousands of connections, which take it longer to write than a recorder has to spare.
-    fn listeners(&self, table: &str) -> Vec<(u16, String)> {
-        let Ok(file) = fs::File::open(self.root.join("net").join(table)) else {
-            return Vec::new();
+    /// The listening sockets of a table; `None` where it cannot be read. The kernel lists those
+    /// first, and the rest may be tens of thousands of connections, which take it longer to write
+    /// than a recorder has to spare.
+    fn listeners(&self, table: &str) -> Option<Vec<(u16, String)>> {
+        let file = match fs::File::open(self.root.join("net").join(table)) {
+            Ok(file) => file,
+            // A kernel without IPv6.
+            Err(error) if table == "tcp6" && error.kind() == ErrorKind::NotFound => {
+                return Some(Vec::new());
+            }
+            Err(_) => return None,
         };
-        let lines = BufReader::new(file).lines().map_while(Result::ok).skip(1);
-        lines.map_while(|line| listener(&line)).collect()
+        let mut lines = BufReader::new(file).lines();
+        let _title = lines.next().transpose().ok()?;
+        let mut listening = Vec::new();
+        for line in lines {
+            match listener(&line.ok()?) {
+                Some(found) => listening.push(found),
+                None => break,
+            }
+        }
+        Some(listening)
     }
 
     fn of(&self, pid: u32) -> PathBuf {
@@ -140,6 +154,15 @@ mod tests {
         assert_eq!(processes.listens_on(31), Some(vec![8000]));
         assert_eq!(processes.listens_on(32), Some(Vec::new()), "it is connected, and no listener");
         assert_eq!(processes.listens_on(33), None, "not seen is not none");
+        // Neither is a table that cannot be read; the newer one may be missing, the older may not.
+        let newer = folder.path().join("net/tcp6");
+        fs::create_dir(&newer).unwrap();
+        assert_eq!(processes.listens_on(32), None);
+        fs::remove_dir(&newer).unwrap();
+        let (older, aside) = (folder.path().join("net/tcp"), folder.path().join("aside"));
+        fs::rename(&older, &aside).unwrap();
+        assert_eq!(processes.listens_on(32), None);
+        fs::rename(&aside, &older).unwrap();
         // A container's ports are not this host's.
         for (process, namespace) in [("self", "net:[1]"), ("31", "net:[2]"), ("32", "net:[1]")] {
             fs::create_dir_all(folder.path().join(process).join("ns")).unwrap();

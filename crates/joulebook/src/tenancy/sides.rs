@@ -1,7 +1,8 @@
 //! The residents of a card by the side they stand on: the numbers behind a verdict.
 //!
-//! Whose a process is is decided by [`decide`] alone, asked of each by itself; of several trees that
-//! could be ours none is, here as there.
+//! Whose a process is is decided by [`decide`] alone, asked of each by itself, and of one that is not
+//! ours beside those that are: what serves our port, once found, is not what cannot be seen. Of
+//! several trees that could be ours none is, here as there.
 
 use std::slice;
 
@@ -21,22 +22,25 @@ pub(crate) struct Sides {
 
 impl Sides {
     pub(crate) fn of(resident: &[Process], rules: &Rules, ancestry: &impl Ancestry) -> Self {
-        let tenancy = |process: &Process, rules| {
-            decide(Ok(slice::from_ref(process)), rules, ancestry).tenancy
-        };
         let every_size = Rules {
             contention_floor_mib: 0,
             contention_ignore: Vec::new(),
             own: rules.own.clone(),
         };
-        let ours: Vec<Process> = resident
-            .iter()
-            .filter(|process| tenancy(process, &every_size) == Tenancy::Alone)
-            .cloned()
-            .collect();
-        let is_one = decide(Ok(&ours), &every_size, ancestry).tenancy == Tenancy::Alone;
+        let are_ours = |processes: &[Process]| {
+            decide(Ok(processes), &every_size, ancestry).tenancy == Tenancy::Alone
+        };
+        let ours: Vec<Process> =
+            resident.iter().filter(|process| are_ours(slice::from_ref(process))).cloned().collect();
+        let is_one = are_ours(&ours);
         let ours = if is_one { ours } else { Vec::new() };
-        let is_tenant = |process: &&Process| matches!(tenancy(process, rules), Tenancy::Foreign(_));
+        let is_tenant = |process: &&Process| {
+            if !rules.is_candidate(process) || ours.iter().any(|it| it.pid == process.pid) {
+                return false;
+            }
+            let beside: Vec<Process> = ours.iter().chain([*process]).cloned().collect();
+            matches!(decide(Ok(&beside), rules, ancestry).tenancy, Tenancy::Foreign(_))
+        };
         Self {
             // A size that is not known counts as large.
             model_loaded: ours
@@ -76,6 +80,40 @@ mod tests {
         let loaded = [process(11, None, "child")];
         let parent = |pid: u32| (pid == 11).then_some(10);
         assert!(Sides::of(&loaded, &rules, &parent).model_loaded);
+    }
+
+    /// Process 30 is seen to listen on our port, 31 on another; of others it cannot be seen.
+    struct Ports;
+
+    impl Ancestry for Ports {
+        fn parent(&self, _: u32) -> Option<u32> {
+            None
+        }
+
+        fn ports(&self, pid: u32) -> Option<Vec<u16>> {
+            match pid {
+                30 => Some(vec![8000]),
+                31 => Some(vec![8001]),
+                _ => None,
+            }
+        }
+    }
+
+    #[test]
+    fn beside_who_listens_whose_ports_cannot_be_seen_is_a_tenant() {
+        let rules = Rules { own: Own::Listening(8000), ..Rules::default() };
+        let [found, seen, hidden, small] = [
+            process(30, Some(9000), "vllm"),
+            process(31, Some(9000), "seen"),
+            process(40, Some(9000), "hidden"),
+            process(41, Some(100), "small"),
+        ];
+        let both = [found, seen.clone(), hidden.clone(), small];
+        let sides = Sides::of(&both, &rules, &Ports);
+        assert_eq!((sides.ours, sides.tenants), (vec![30], vec![31, 40]));
+        // As long as nobody was found it may be ours.
+        let sides = Sides::of(&[seen, hidden], &rules, &Ports);
+        assert_eq!((sides.ours, sides.tenants), (vec![], vec![31]));
     }
 
     #[test]

@@ -39,7 +39,22 @@ fn request(cards: [(&Bench, &Books); 2], watts: f64, tokens: u64) -> [(PendingRe
 
 #[test]
 fn long_ticks_are_cut_where_the_gauge_was_read() {
-    let (seen, blind) = (card(true), card(false));
+    let (wrong, whole) = told_apart([card(true), card(false)]);
+    assert!(wrong[0] < 0.5 * wrong[1], "{wrong:?} of {whole} J");
+    assert!(wrong[0] < 0.2 * whole, "{wrong:?} of {whole} J");
+}
+
+#[test]
+fn so_are_those_of_a_counter_that_nobody_has_probed() {
+    let unprobed =
+        |gauge| Bench::with(Setup { period_ms: 1000, gauge, probed: false, ..Setup::default() });
+    let (wrong, whole) = told_apart([unprobed(true), unprobed(false)]);
+    assert!(wrong[0] < 0.5 * wrong[1], "{wrong:?} of {whole} J");
+}
+
+/// By how much the receipts of requests are off on a card whose gauge is read and on one that has
+/// none, and what they really drew, J.
+fn told_apart([seen, blind]: [Bench; 2]) -> ([f64; 2], f64) {
     [&seen, &blind].into_iter().for_each(|bench| bench.pass(4));
     let books = [&seen, &blind].map(|it| Books::of(&it.meter(), Settings::default()).unwrap());
     let cards = [(&seen, &books[0]), (&blind, &books[1])];
@@ -67,12 +82,11 @@ fn long_ticks_are_cut_where_the_gauge_was_read() {
         }
     }
     println!("off by {wrong:?} of {whole} J: cut, and not");
-    assert!(wrong[0] < 0.5 * wrong[1], "{wrong:?} of {whole} J");
-    assert!(wrong[0] < 0.2 * whole, "{wrong:?} of {whole} J");
     for books in &books {
         let balance = books.trial_balance().unwrap();
         assert!(balance.balances(), "{balance:?}");
     }
+    (wrong, whole)
 }
 
 #[test]
@@ -108,4 +122,19 @@ fn a_tick_longer_than_two_seconds_goes_to_the_gap_whatever_the_gauge_has_seen() 
     eventually(|| books.trial_balance().is_some_and(|it| it.cards[0].gap_joules > 500.0));
     assert!(books.trial_balance().is_some_and(|it| it.balances()));
     drop(ticket);
+}
+
+#[test]
+fn a_slow_counters_gauge_is_read_and_counted_unless_the_counter_suffers_from_reads() {
+    let known = card(true);
+    let seen = Bench::with(Setup { period_ms: 1000, probed: false, ..Setup::default() });
+    let sensitive =
+        Bench::with(Setup { period_ms: 1000, poll_sensitive: true, ..Setup::default() });
+    [&known, &seen, &sensitive].into_iter().for_each(|bench| bench.pass(6));
+    for bench in [&known, &seen] {
+        let cost = bench.card.cost();
+        assert!(cost.samples > cost.polls / 10, "{cost:?}");
+    }
+    let cost = sensitive.card.cost();
+    assert!(cost.samples == 0 && cost.polls > 0, "{cost:?}");
 }

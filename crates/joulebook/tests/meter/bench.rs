@@ -173,6 +173,10 @@ pub struct Setup {
     pub period_ms: u32,
     /// Its gauge can be read beside its counter.
     pub gauge: bool,
+    /// Its counter has been probed …
+    pub probed: bool,
+    /// … and shows less the more often it is read.
+    pub poll_sensitive: bool,
 }
 
 impl Default for Setup {
@@ -183,6 +187,8 @@ impl Default for Setup {
             tenants: Vec::new(),
             period_ms: 20,
             gauge: true,
+            probed: true,
+            poll_sensitive: false,
         }
     }
 }
@@ -216,10 +222,10 @@ impl Bench {
             trust: Trust::Counter,
             ratio: None,
             mismatch: false,
-            poll_sensitive: false,
+            poll_sensitive: setup.poll_sensitive,
         };
         let gap_ns = (setup.shows != Shows::Counter).then_some(10_000_000);
-        let profile = Profile { probe: Some(probe), ..Profile::default() };
+        let profile = Profile { probe: setup.probed.then_some(probe), ..Profile::default() };
         let tenants = Box::new(HandTenants(Arc::clone(&hand)));
         let card = joulebook::record(Box::new(reader), Some(tenants), Settings { profile, gap_ns });
         Self { card, hand, load, simulated }

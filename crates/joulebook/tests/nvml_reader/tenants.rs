@@ -2,7 +2,7 @@ use std::{thread, time::Duration};
 
 use joulebook::{
     AtWork, Meter, Method, Node, Process, Reader, Tenants,
-    books::{Books, Labels, Receipt, Settings, Usage},
+    books::{Books, BooksError, Labels, Receipt, Settings, Usage},
     core::Fault,
     nvml::{CardState, Fit, NvmlGauge, NvmlTenants, PidNamespace, PowerField, fits, state},
     profile::Profiles,
@@ -95,6 +95,31 @@ with_scenario!(
         assert_eq!((receipt.joules, receipt.error), (None, Some(Fault::SharedDevice)));
         assert_eq!(receipt.high_joules.map(|high| high > 150.0), Some(true), "{receipt:?}");
         assert!(foreign == 0.0 && unresolved > 150.0, "{foreign} {unresolved}");
+    }
+);
+
+with_scenario!(
+    a_card_that_is_read_anew_has_its_one_book_still,
+    "card 0\n step 0 370\n counter period_ms=20",
+    |bench| {
+        let profiles = Profiles::at(&bench.folder);
+        let far = Node::at("http://127.0.0.1:9", "0");
+        for node in [Node::of("0"), far] {
+            let meter = || Meter::for_node_with(&node, &profiles).unwrap();
+            let open = |meter| Books::of(meter, Settings::default());
+            let first = meter();
+            let books = open(&first).unwrap();
+            joulebook::release();
+            let second = meter();
+            assert!(matches!(open(&second), Err(BooksError::Kept { .. })), "{node:?}");
+            books.close();
+            drop(open(&second).unwrap());
+            let books = open(&second).unwrap();
+            // In a fork's child the parent's books are not kept.
+            joulebook::fork::hold().in_child();
+            assert!(open(&meter()).is_ok(), "{node:?}");
+            drop(books);
+        }
     }
 );
 

@@ -2,7 +2,7 @@ use std::{sync::Arc, sync::atomic::Ordering, thread, time::Duration};
 
 use joulebook::{
     Backend, Meter, Method, Node, Source,
-    books::{Books, Labels, Settings, Usage},
+    books::{Books, BooksError, Labels, Settings, Usage},
     core::{Flags, estimate::Rule},
 };
 
@@ -118,6 +118,28 @@ fn windows_and_books_over_cards_of_several_nodes_add_up() {
     let names: Vec<_> = trial.cards.iter().map(|card| card.card.as_str()).collect();
     assert_eq!(names, ["iris/GPU-5a5a", "juno/GPU-5a5a"]);
     assert!(trial.balances());
+}
+
+#[test]
+fn a_card_asked_for_in_two_ways_has_one_book() {
+    let bench = Bench::new();
+    let agent = Agent::of(&bench.card);
+    let uuid = "GPU-5a5a";
+    // Both are asked for before the agent has told that they are one.
+    let node = Node { gpus: vec!["0".to_owned(), uuid.to_owned()], ..agent.node() };
+    let both = meter(&node);
+    assert_eq!(both.cards().len(), 2);
+    eventually(|| both.cards().iter().all(|card| card.device().uuid == uuid));
+    let open = |number: usize| {
+        let meter = Meter::of_cards(&agent.node(), vec![Arc::clone(&both.cards()[number])]);
+        Books::of(&meter, Settings::default())
+    };
+    for (first, second) in [(0, 1), (1, 0)] {
+        let books = open(first).unwrap();
+        assert!(matches!(open(second), Err(BooksError::Kept { .. })), "{first} {second}");
+        books.close();
+        assert!(open(second).is_ok(), "{first} {second}");
+    }
 }
 
 #[test]

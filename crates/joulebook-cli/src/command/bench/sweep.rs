@@ -280,10 +280,17 @@ impl Run<'_> {
         self.record.sampler = self.energy.sampler();
         self.record.seconds = (now_ns() - self.start_ns) as f64 / 1e9;
         self.record.warnings.append(&mut self.energy.warnings);
-        if let Some(balance) = self.energy.books().trial_balance()
-            && !balance.balances()
-        {
-            say_warning("the books do not balance; this is a fault of the program itself");
+        if let Some(balance) = self.energy.books().trial_balance() {
+            if !balance.balances() {
+                say_warning("the books do not balance; this is a fault of the program itself");
+            }
+            if balance.journal_failed > 0 {
+                self.record.warnings.push(
+                    "the journal (--journal) could not be written, and ends before the run does; no \
+                     figure here rests on it (joulebook audit says how far it goes)"
+                        .to_owned(),
+                );
+            }
         }
         self.record
     }

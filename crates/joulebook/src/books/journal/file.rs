@@ -11,7 +11,7 @@ use std::{
     collections::BTreeMap,
     fs::{File, OpenOptions, TryLockError},
     io::{self, BufReader, BufWriter, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::{super::Audit, Journal};
@@ -33,9 +33,12 @@ pub struct Mended {
     pub bytes: u64,
 }
 
-/// Where the next line is written.
+/// Where the next line is written; what fails there names the file.
 #[derive(Debug)]
-struct End(BufWriter<File>);
+struct End {
+    file: BufWriter<File>,
+    path: PathBuf,
+}
 
 impl JournalFile {
     /// Opens a file at its end, and makes it where there is none; mends what a crash has left there.
@@ -74,7 +77,7 @@ impl JournalFile {
             file.write_all(b"\n")?;
         }
         let numbers = audit.cards().map(|(card, it)| (card.to_owned(), it.next_number())).collect();
-        Ok(Self { end: End(BufWriter::new(file)), numbers, mended })
+        Ok(Self { end: End { file: BufWriter::new(file), path: path.to_owned() }, numbers, mended })
     }
 
     /// What was cut off its end.
@@ -85,25 +88,35 @@ impl JournalFile {
 
 impl From<JournalFile> for Journal {
     fn from(file: JournalFile) -> Self {
-        Self { to: Box::new(file.end), numbers: file.numbers }
+        Self { numbers: file.numbers, ..Self::to(file.end) }
+    }
+}
+
+impl End {
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
     }
 }
 
 impl Write for End {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        self.file.write(bytes).map_err(|error| self.named(&error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.file.flush().map_err(|error| self.named(&error))
     }
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        let ended = self.0.flush().and_then(|()| self.0.get_ref().sync_all());
+        let ended = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         if let Err(error) = ended {
-            tracing::warn!("the journal could not be brought to the disk: {error}");
+            let path = self.path.display();
+            tracing::warn!(
+                "the end of the journal may not have reached the disk: {path}: {error}; joulebook \
+                 audit says how far it goes"
+            );
         }
     }
 }
