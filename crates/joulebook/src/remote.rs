@@ -79,7 +79,16 @@ struct State {
 pub(crate) fn cards_of(node: &Node) -> Result<Vec<Arc<Card>>, RemoteError> {
     let key = (endpoint(node)?, node.token_file.clone());
     let mut nodes = NODES.lock().unwrap_or_else(PoisonError::into_inner);
-    let remote = nodes.entry(key).or_insert_with_key(|key| Remote::start(key, node));
+    let remote = match nodes.get(&key) {
+        Some(remote) => Arc::clone(remote),
+        None => {
+            let remote = Remote::new(&key, node);
+            if remote.start() {
+                nodes.insert(key, Arc::clone(&remote));
+            }
+            remote
+        }
+    };
     let mut state = remote.lock();
     state.interval = state.interval.min(node.interval);
     let mut cards: Vec<Arc<Card>> = Vec::new();
@@ -168,8 +177,8 @@ fn resolve(
 }
 
 impl Remote {
-    fn start(key: &Key, node: &Node) -> Arc<Self> {
-        let remote = Arc::new(Self {
+    fn new(key: &Key, node: &Node) -> Arc<Self> {
+        Arc::new(Self {
             key: key.clone(),
             timeout: node.timeout,
             state: Mutex::new(State {
@@ -179,13 +188,18 @@ impl Remote {
                 interval: node.interval,
             }),
             status: Arc::new(Status::new(key.0.as_str())),
-        });
-        let link = link::Link::new(Arc::clone(&remote));
+        })
+    }
+
+    /// Begins to read it; false where there is no thread to do so, and whoever asks next tries again.
+    fn start(self: &Arc<Self>) -> bool {
+        let link = link::Link::new(Arc::clone(self));
         let name = "joulebook-node".to_owned();
-        if let Err(error) = thread::Builder::new().name(name).spawn(move || link.run()) {
-            tracing::warn!("no thread to read {}: {error}", key.0.as_str());
+        let spawned = thread::Builder::new().name(name).spawn(move || link.run());
+        if let Err(error) = &spawned {
+            tracing::warn!("no thread to read {}: {error}", self.key.0.as_str());
         }
-        remote
+        spawned.is_ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
