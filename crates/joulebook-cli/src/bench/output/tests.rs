@@ -126,6 +126,38 @@ fn what_is_not_known_is_absent() {
     assert_eq!(Keys::of(&record).get("c4_gpu_rail_joules_per_token"), None);
 }
 
+/// Somebody else's generator: nobody counted its requests.
+#[test]
+fn of_a_command_only_what_was_measured_is_there() {
+    let mut record = sample::sweep(&[4], 1, 0.0, 1.0);
+    let rung = record.rungs.first_mut().unwrap();
+    rung.kind = Kind::Command;
+    let repeat = rung.repeats.first_mut().unwrap();
+    (repeat.completed, repeat.failed) = (None, None);
+    repeat.tokens = Some(crate::bench::record::Tokens { completion: 500, ..Default::default() });
+    let keys = Keys::of(&record);
+    assert_eq!(keys.number("command_output_tokens"), Some(500.0));
+    assert!(keys.number("command_gpu_rail_joules_per_token").is_some());
+    for name in [
+        "completed",
+        "failed",
+        "request_throughput",
+        "prompt_tokens",
+        "prompt_tokens_untold",
+        "cached_tokens",
+        "cached_tokens_untold",
+    ] {
+        assert_eq!(keys.get(&format!("command_{name}")), None, "{name}");
+    }
+    let form: serde_json::Value = serde_json::from_str(&json(&record).unwrap()).unwrap();
+    let repeat = &form["rungs"][0]["repeats"][0];
+    assert_eq!(repeat["tokens"], serde_json::json!({"completion": 500}));
+    assert!(repeat.get("completed").is_none() && repeat.get("failed").is_none(), "{repeat}");
+    let table = crate::bench::report::table(&record);
+    let row: Vec<&str> = table.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row.get(..3), Some(&["command", "–", "–"][..]), "{table}");
+}
+
 #[test]
 fn without_energy_there_are_no_keys_of_it() {
     let mut record = sample::sweep(&[4], 1, 0.0, 1.0);

@@ -18,6 +18,33 @@ use crate::{
 /// Tokens of the prompts where answers are what matters.
 const SHORT_PROMPT: u64 = 16;
 
+/// What says how we drive a server, and would say nothing beside a COMMAND that drives it.
+pub const OF_OUR_LOAD: [&str; 23] = [
+    "model",
+    "concurrency",
+    "rate",
+    "floor",
+    "isolated",
+    "prompt_tokens",
+    "answer_tokens",
+    "lengths",
+    "long_prompt",
+    "long_answer",
+    "requests",
+    "duration",
+    "warm_up",
+    "cool_down",
+    "repeats",
+    "seed",
+    "no_stream",
+    "completions",
+    "no_ignore_eos",
+    "headers",
+    "timeout",
+    "rho",
+    "journal",
+];
+
 /// Options of the load.
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
