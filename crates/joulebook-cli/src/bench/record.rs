@@ -104,8 +104,9 @@ pub struct Rung {
 pub struct Repeat {
     /// Its number, from 1.
     pub number: u32,
-    /// The seed it was run with.
-    pub seed: u64,
+    /// The seed it was run with; none of somebody else's generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// When the window opened, ns after the run began.
     pub opened_ns: u64,
     /// The window's length, ns.

@@ -32,16 +32,16 @@ pub fn empty() -> Record {
             ..Target::default()
         },
         settings: Settings {
-            endpoint: "chat".to_owned(),
-            streaming: true,
-            ignore_eos: true,
+            endpoint: Some("chat".to_owned()),
+            streaming: Some(true),
+            ignore_eos: Some(true),
             prompt: Some(Lengths::Fixed { tokens: 128 }),
             answer: Some(Lengths::Fixed { tokens: 256 }),
             seconds: Some(10.0),
             repeats: 3,
-            seed: 1,
-            warm_up_s: 2.0,
-            cool_down_s: 1.0,
+            seed: Some(1),
+            warm_up_s: Some(2.0),
+            cool_down_s: Some(1.0),
             baseline_s: 2.0,
             ..Settings::default()
         },
@@ -121,7 +121,7 @@ pub fn repeat(number: u32, sequences: f64, tokens: Tokens, noise: f64) -> Repeat
     let watts = (IDLE_W + active / seconds) * (1.0 + noise);
     Repeat {
         number,
-        seed: u64::from(number),
+        seed: Some(u64::from(number)),
         opened_ns: u64::from(number) * 13_000_000_000,
         window_ns: (seconds * 1e9) as u64,
         completed: tokens.first,

@@ -69,7 +69,7 @@ struct Shared {
     #[arg(short, long, value_name = "FOLDER", help_heading = RECORD)]
     output: Option<PathBuf>,
     /// Write the rungs with another tool's keys as well; repeatable
-    #[arg(long, value_enum, help_heading = RECORD)]
+    #[arg(long, value_enum, conflicts_with = "command", help_heading = RECORD)]
     format: Vec<Format>,
     /// The record as JSON on standard output (of a COMMAND: standard error); a folder is written only
     /// if one is named (-o)
@@ -144,6 +144,9 @@ mod tests {
             seen += 1;
         }
         assert_eq!(seen, plans::OF_OUR_LOAD.len());
+        // Another tool's keys are made of requests, and nobody saw those.
+        let error = parsed(&["--format=vllm", "--", "true"]).err().unwrap();
+        assert!(error.to_string().contains("--format"), "{error}");
         assert!(parsed(&["--", "true", "--concurrency", "3"]).is_ok(), "its own are its own");
     }
 }

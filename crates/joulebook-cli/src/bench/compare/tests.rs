@@ -29,7 +29,7 @@ fn without_common_seeds_the_scatter_stays() {
     let a = sample::sweep(&[8], 4, 0.02, 1.0);
     let mut b = sample::sweep(&[8], 4, 0.02, 0.94);
     for repeat in &mut b.rungs.first_mut().unwrap().repeats {
-        repeat.seed += 100;
+        repeat.seed = repeat.seed.map(|seed| seed + 100);
     }
     let of = Comparison::of(&a, &b, MARGIN);
     let row = *energy(&of).first().unwrap();
@@ -48,7 +48,7 @@ fn what_cannot_be_told_is_not_claimed() {
     // Scatter that is wider than the change.
     let mut a = sample::sweep(&[1], 3, 0.05, 1.0);
     for repeat in &mut a.rungs.first_mut().unwrap().repeats {
-        repeat.seed += 50;
+        repeat.seed = repeat.seed.map(|seed| seed + 50);
     }
     let b = sample::sweep(&[1], 3, 0.08, 1.001);
     let of = Comparison::of(&a, &b, MARGIN);
@@ -88,7 +88,7 @@ fn rungs_of_one_record_and_what_differs_are_said() {
     let a = sample::sweep(&[1, 8, 32], 2, 0.02, 1.0);
     let mut b = sample::sweep(&[1, 8, 64], 2, 0.02, 1.0);
     b.target.model = Some("n".to_owned());
-    b.settings.streaming = false;
+    b.settings.streaming = Some(false);
     b.incomplete = Some("interrupted".to_owned());
     let of = Comparison::of(&a, &b, MARGIN);
     let page = page(&of);

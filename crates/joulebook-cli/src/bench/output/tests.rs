@@ -1,5 +1,9 @@
 use super::*;
-use crate::bench::{record::Kind, sample, sums::latencies as latencies_of};
+use crate::bench::{
+    record::{Kind, Settings},
+    sample,
+    sums::latencies as latencies_of,
+};
 
 #[test]
 fn the_record_is_as_it_was() {
@@ -133,6 +137,8 @@ fn of_a_command_only_what_was_measured_is_there() {
     let rung = record.rungs.first_mut().unwrap();
     rung.kind = Kind::Command;
     let repeat = rung.repeats.first_mut().unwrap();
+    record.settings = Settings::default();
+    repeat.seed = None;
     (repeat.completed, repeat.failed) = (None, None);
     repeat.tokens = Some(crate::bench::record::Tokens { completion: 500, ..Default::default() });
     let keys = Keys::of(&record);
@@ -153,6 +159,9 @@ fn of_a_command_only_what_was_measured_is_there() {
     let repeat = &form["rungs"][0]["repeats"][0];
     assert_eq!(repeat["tokens"], serde_json::json!({"completion": 500}));
     assert!(repeat.get("completed").is_none() && repeat.get("failed").is_none(), "{repeat}");
+    assert!(repeat.get("seed").is_none(), "{repeat}");
+    let settings = serde_json::json!({"repeats": 0, "baseline_s": 0.0});
+    assert_eq!(form["settings"], settings, "how it drives the server only it knows");
     let table = crate::bench::report::table(&record);
     let row: Vec<&str> = table.lines().last().unwrap().split_whitespace().collect();
     assert_eq!(row.get(..3), Some(&["command", "–", "–"][..]), "{table}");

@@ -228,6 +228,7 @@ impl Run<'_> {
         driven: Driven,
         closed: Option<Closed>,
     ) -> Repeat {
+        let seed = Some(seed);
         let mut repeat = Repeat { number, seed, incomplete: driven.broken, ..Repeat::default() };
         let span = closed.as_ref().map(|closed| closed.span);
         let (requests, receipts, done) = receipts(driven.sent).await;
