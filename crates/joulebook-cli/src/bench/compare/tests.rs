@@ -36,6 +36,15 @@ fn without_common_seeds_the_scatter_stays() {
     assert_eq!(row.pairing, Pairing::Apart);
     let ratio = row.ratio.unwrap();
     assert!((ratio.mean - 0.94).abs() < 1e-6 && ratio.high - ratio.low > 0.02, "{row:?}");
+    // Nor are seeds that nobody knows the same.
+    let unknown = |mut record: crate::bench::record::Record| {
+        for repeat in &mut record.rungs.first_mut().unwrap().repeats {
+            repeat.seed = None;
+        }
+        record
+    };
+    let (a, b) = (unknown(a), unknown(b));
+    assert_eq!(energy(&Comparison::of(&a, &b, MARGIN)).first().unwrap().pairing, Pairing::Apart);
 }
 
 #[test]

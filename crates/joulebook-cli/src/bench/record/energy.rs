@@ -273,7 +273,7 @@ mod tests {
         };
         // A long answer that was sent before the window and is still on its way at its end.
         let long = (request(500, 9000), receipt(Some(0.5), false));
-        assert_eq!(vouched(&[long.clone()]), (Some(500_000), 1, 1));
+        assert_eq!(vouched(std::slice::from_ref(&long)), (Some(500_000), 1, 1));
         let inside = (request(1500, 100), receipt(Some(0.25), true));
         let before = (request(500, 400), receipt(Some(4.0), true));
         let after = (request(2500, 100), receipt(None, false));
