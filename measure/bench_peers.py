@@ -386,13 +386,19 @@ def spread(values):
     return f"{100 * (max(values) - min(values)) / statistics.median(values):.1f} %"
 
 
+def how_many(counts):
+    """What was done, which an interruption makes less than what was asked for."""
+    least, most = min(counts), max(counts)
+    return f"medians of {least} to {most} runs each" if least < most else f"medians of {most} runs each"
+
+
 def report_latency(server, found):
     for load in dict.fromkeys(at for at, _ in found):
         runs = [len(runs[tool]) for (at, _), runs in found.items() for tool in (OURS, THEIRS) if at == load]
         if not runs or not all(runs):
+            print(f"{server}, {load}: no run of both tools\n")
             continue
-        many = f"{min(runs)} to {max(runs)}" if min(runs) < max(runs) else str(max(runs))
-        print(f"{server}, {load}: medians of {many} runs each, and their range over the median\n")
+        print(f"{server}, {load}: {how_many(runs)}, and their range over the median\n")
         rows = []
         for at, name in found:
             if at != load:
@@ -408,7 +414,11 @@ def report_latency(server, found):
 
 def report_energy(options, found):
     for places in options.card_concurrency:
-        print(f"The lab's card, {places} in flight: medians of {options.card_repeats} runs each\n")
+        counts = [len(runs) for (at, _), runs in found.items() if at == places]
+        if not counts:
+            print(f"The lab's card, {places} in flight: no run\n")
+            continue
+        print(f"The lab's card, {places} in flight: {how_many(counts)}\n")
         rows = []
         for at, reader in found:
             if at != places:

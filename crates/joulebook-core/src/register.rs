@@ -1,6 +1,8 @@
 //! What one more reading of a register means, decided here and nowhere else.
 //!
 //! A cumulative counter is read again and again; [`Register::advance`] says what each reading adds.
+//! A call that took long (the reader was not let run) may have read anywhere in its time: what a card
+//! can supply is measured by the most that can lie between two readings.
 //! Invariants: accepted energy never falls; nothing is booked twice; a rise that no card can
 //! supply is never booked; a fall, or such a rise, is provisional until the next reading tells a
 //! glitch (back on the old line) from a restart or a set register (going on from the new line).
@@ -165,7 +167,13 @@ pub struct Register {
 struct Anchor {
     raw: u64,
     published: Bracket,
+    /// It was not there before, at the earliest: where the call before may have begun.
+    since_ns: u64,
+    /// It was there by then, at the latest: where its own call ended.
+    until_ns: u64,
     seen_ns: u64,
+    /// Where the last call that showed it began.
+    asked_ns: u64,
 }
 
 impl Register {
@@ -200,6 +208,17 @@ impl Register {
 
     /// One more reading at `at_ns` (monotonic, not before the one before).
     pub fn advance(&mut self, at_ns: u64, reading: Result<u64, Fault>) -> Step {
+        self.advance_within(at_ns, 0, reading)
+    }
+
+    /// The same for a reading that was taken up to `slack_ns` before or after `at_ns`.
+    pub fn advance_within(
+        &mut self,
+        at_ns: u64,
+        slack_ns: u64,
+        reading: Result<u64, Fault>,
+    ) -> Step {
+        let (asked_ns, until_ns) = (at_ns.saturating_sub(slack_ns), at_ns.saturating_add(slack_ns));
         let raw = match reading {
             Ok(raw) => raw,
             Err(fault) => {
@@ -209,25 +228,33 @@ impl Register {
         };
         let Some(anchor) = self.anchor else {
             let published = Bracket { after_ns: at_ns, by_ns: at_ns };
-            self.anchor = Some(Anchor { raw, published, seen_ns: at_ns });
+            self.anchor = Some(Anchor {
+                raw,
+                published,
+                since_ns: asked_ns,
+                until_ns,
+                seen_ns: at_ns,
+                asked_ns,
+            });
             return Step::Anchored(published);
         };
-        let seen_ns = self.candidate.map_or(anchor.seen_ns, |candidate| candidate.seen_ns);
-        let published = Bracket { after_ns: seen_ns.min(at_ns), by_ns: at_ns };
-        let new = Anchor { raw, published, seen_ns: at_ns };
+        let before = self.candidate.unwrap_or(anchor);
+        let published = Bracket { after_ns: before.seen_ns.min(at_ns), by_ns: at_ns };
+        let since_ns = before.asked_ns;
+        let new = Anchor { raw, published, since_ns, until_ns, seen_ns: at_ns, asked_ns };
 
         if raw == anchor.raw {
             self.drop_candidate();
-            self.anchor = Some(Anchor { seen_ns: at_ns, ..anchor });
+            self.anchor = Some(Anchor { seen_ns: at_ns, asked_ns, ..anchor });
             return Step::Unchanged;
         }
-        if let Some((units, wrapped)) = self.on_line(anchor, raw, at_ns) {
+        if let Some((units, wrapped)) = self.on_line(anchor, raw, until_ns) {
             self.drop_candidate();
             return Step::Advanced(self.accept(new, units, wrapped));
         }
         if let Some((line, booked)) = self.retired
             && at_ns.saturating_sub(line.seen_ns) <= self.period_ns.saturating_mul(LONGEST_GLITCH)
-            && let Some((units, wrapped)) = self.on_line(line, raw, at_ns)
+            && let Some((units, wrapped)) = self.on_line(line, raw, until_ns)
         {
             self.drop_candidate();
             self.glitches = self.glitches.saturating_add(1);
@@ -237,10 +264,10 @@ impl Register {
         }
         match self.candidate {
             Some(candidate) if raw == candidate.raw => {
-                self.candidate = Some(Anchor { seen_ns: at_ns, ..candidate });
+                self.candidate = Some(Anchor { seen_ns: at_ns, asked_ns, ..candidate });
                 Step::Provisional
             }
-            Some(candidate) => match self.on_line(candidate, raw, at_ns) {
+            Some(candidate) => match self.on_line(candidate, raw, until_ns) {
                 Some((units, _)) => self.change_line(anchor, candidate, new, units),
                 None => {
                     self.drop_candidate();
@@ -257,7 +284,7 @@ impl Register {
 
     /// The register's units from `from` to `raw`, and whether it wrapped; `None` when no card can
     /// have supplied them.
-    fn on_line(&self, from: Anchor, raw: u64, at_ns: u64) -> Option<(u128, bool)> {
+    fn on_line(&self, from: Anchor, raw: u64, until_ns: u64) -> Option<(u128, bool)> {
         let (units, wrapped) = match (raw.checked_sub(from.raw), self.modulus) {
             (Some(units), _) => (u128::from(units), false),
             (None, Modulus::At(modulus)) => {
@@ -265,12 +292,12 @@ impl Register {
             }
             (None, Modulus::None | Modulus::Unknown) => return None,
         };
-        self.plausible(units, from, at_ns).then_some((units, wrapped))
+        self.plausible(units, from, until_ns).then_some((units, wrapped))
     }
 
-    fn plausible(&self, units: u128, from: Anchor, at_ns: u64) -> bool {
+    fn plausible(&self, units: u128, from: Anchor, until_ns: u64) -> bool {
         // From the poll before the old value was first seen: it may have stood since then.
-        let elapsed = at_ns.saturating_sub(from.published.after_ns).saturating_add(self.period_ns);
+        let elapsed = until_ns.saturating_sub(from.since_ns).saturating_add(self.period_ns);
         let most = u128::from(energy_over(self.ceiling, elapsed).microjoules());
         units.saturating_mul(u128::from(self.scale.numerator))
             <= most.saturating_mul(u128::from(self.scale.denominator))
@@ -285,7 +312,7 @@ impl Register {
         // Where the register can only restart, it counts from zero; elsewhere a fall may as well
         // be a wrap of unknown size, and only what follows counts.
         let counted = (self.modulus == Modulus::None
-            && self.plausible(u128::from(first.raw), old, first.published.by_ns))
+            && self.plausible(u128::from(first.raw), old, first.until_ns))
         .then_some(u128::from(first.raw));
         self.retired = Some((old, counted.unwrap_or(0)));
         let counted = counted.map(|units| self.convert(units));

@@ -280,3 +280,36 @@ proptest! {
         prop_assert_eq!(accepted, (truth - start) * 1000);
     }
 }
+
+/// A reader that was not let run for a second: the call was made when it went on, long after the
+/// middle of the time in which it may have been.
+#[test]
+fn what_a_long_call_may_have_read_late_is_no_glitch() {
+    let period = SECOND / 10;
+    let of = || Register::new(Scale::MILLIJOULES, Modulus::None, CEILING, period);
+    // 350 W of at most 400, a publish each 100 ms; the last but one poll at 100 ms.
+    let at_ns = 100_000_000 + SECOND / 2;
+    let slack_ns = SECOND / 2;
+    let begun = |register: &mut Register| {
+        register.advance(0, Ok(0));
+        register.advance(SECOND / 10, Ok(35_000))
+    };
+    let mut register = of();
+    assert_eq!(delta(begun(&mut register)), Some(35_000_000));
+    let step = register.advance_within(at_ns, slack_ns, Ok(385_000));
+    assert_eq!(delta(step), Some(350_000_000), "350 W over the second until the call's end");
+    // The same from a call that may have read as early as it began.
+    let mut register = of();
+    register.advance_within(at_ns, slack_ns, Ok(0));
+    register.advance_within(at_ns + slack_ns, 0, Ok(1));
+    let step = register.advance(at_ns + slack_ns + period, Ok(385_000));
+    assert_eq!(delta(step), Some(384_999_000));
+    // More than a card can supply in all that time stays out.
+    let mut register = of();
+    begun(&mut register);
+    assert_eq!(register.advance_within(at_ns, slack_ns, Ok(600_000)), Step::Provisional);
+    // And where it is known when it was read, the time of the call is no excuse.
+    let mut register = of();
+    begun(&mut register);
+    assert_eq!(register.advance(at_ns, Ok(385_000)), Step::Provisional);
+}

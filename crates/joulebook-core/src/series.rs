@@ -267,7 +267,7 @@ impl CounterTrack {
     ) -> Step {
         // The polls on both sides of a publish count, so the slower of two calls.
         let slowest_ns = self.slack_ns.max(poll.slack_ns);
-        let step = self.register.advance(poll.at_ns, reading);
+        let step = self.register.advance_within(poll.at_ns, poll.slack_ns, reading);
         self.slack_ns = slowest_ns;
         match step {
             Step::Anchored(published) => {

@@ -149,3 +149,26 @@ fn a_power_is_told_over_as_long_as_it_takes_to_know_it() {
     let behind = push(&mut writer, 3500, 920_000, 50, Flags::NONE);
     assert_eq!(watts(behind), 200.0);
 }
+
+#[test]
+fn a_call_that_took_long_is_no_glitch() {
+    let (mut writer, series) = series_of(64, 64);
+    let ceiling = watts(400.0);
+    let register = Register::new(Scale::MILLIJOULES, Modulus::None, ceiling, 100 * MS);
+    let mut track = CounterTrack::new(register, 100 * MS);
+    let polls = [
+        (Poll::at(0), 0),
+        (Poll::at(100 * MS), 35_000),
+        // Not let run for a second; 350 W all the time.
+        (Poll::between(200 * MS, 1200 * MS), 420_000),
+        (Poll::at(1300 * MS), 455_000),
+    ];
+    for (poll, raw) in polls {
+        let step = track.reading(poll, Ok(raw), Flags::NONE, &mut writer);
+        assert!(matches!(step, Step::Anchored(_) | Step::Advanced(_)), "{poll:?}: {step:?}");
+    }
+    let points = series.span(0, 1300 * MS, 1, 1);
+    assert_eq!(points.last().map(|point| point.energy_uj), Some(455_000_000));
+    assert!(points.iter().all(|point| !point.flags.contains(Flags::COUNTER_GLITCH)), "{points:?}");
+    assert!(points.get(2).is_some_and(|point| point.uncertainty_ns >= 500_000_000), "{points:?}");
+}

@@ -176,9 +176,10 @@ fn row(measure: Measure, a: &Rung, b: &Rung, ruler: Option<Ruler>, margin: f64) 
         rung.finished().map(|repeat| measure.of(repeat, ruler)).collect()
     };
     let (of_a, of_b) = (values(a)?, values(b)?);
-    let seeds = |rung: &Rung| rung.finished().map(|repeat| repeat.seed).collect::<Vec<_>>();
+    let seeds = |rung: &Rung| rung.finished().map(|it| it.seed).collect::<Option<Vec<_>>>();
     let (middle_a, middle_b) = (median(&of_a)?, median(&of_b)?);
-    let paired = (seeds(a) == seeds(b)).then(|| interval::of_paired_ratio(&of_a, &of_b)).flatten();
+    let same_seeds = seeds(a).is_some_and(|of_a| seeds(b) == Some(of_a));
+    let paired = same_seeds.then(|| interval::of_paired_ratio(&of_a, &of_b)).flatten();
     let (pairing, interval) = match (paired, interval::of_ratio(&of_a, &of_b)) {
         (Some(interval), _) => (Pairing::Paired, Some(interval)),
         (None, Some(interval)) => (Pairing::Apart, Some(interval)),

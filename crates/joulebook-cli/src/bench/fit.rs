@@ -7,7 +7,10 @@
 //! relative errors: the ledger's figure has to be as right for many sequences, where ρ is small, as
 //! for one.
 //!
-//! Refused: points without an idle baseline or tokens, fewer than two numbers of sequences, points
+//! Where answers do not tell how many of a prompt's tokens came from a cache, none are taken to have
+//! (each request has a text of its own), and the fit says so.
+//!
+//! Refused: points without an idle baseline or all their tokens, fewer than two numbers of sequences, points
 //! of several models, and any other traffic (a fit of that is collinear and wrong by a quarter).
 
 use std::collections::BTreeMap;
@@ -39,6 +42,8 @@ pub struct Fit {
     pub prefill_joules: f64,
     /// The tokens that this stands on.
     pub prefill_tokens: u64,
+    /// False where some answers did not tell tokens from a cache: all are taken to have been read.
+    pub cache_told: bool,
     /// The points of answers, by number of sequences.
     pub points: Vec<Point>,
     /// ρ's part that does not shrink with the number of sequences.
@@ -85,6 +90,11 @@ pub enum FitError {
     /// A window's tokens are not known.
     #[error("{0}: its tokens are not known")]
     NoTokens(String),
+    /// Not all answers of a window told how long their prompts were.
+    #[error(
+        "{0}: not all answers say how many tokens their prompts had, and all of a fit is per token"
+    )]
+    NoPrompts(String),
     /// A point has no energy above idle.
     #[error("{0}: {1} J above idle, which no work costs: the baseline does not fit")]
     BelowIdle(String, String),
@@ -100,21 +110,33 @@ pub enum FitError {
 }
 
 /// Sums of the windows of one point.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Sum {
     joules: f64,
     tokens: Tokens,
 }
 
+impl Default for Sum {
+    fn default() -> Self {
+        Self { joules: 0.0, tokens: Tokens { first: Some(0), ..Tokens::default() } }
+    }
+}
+
 impl Sum {
-    /// Tokens of prompts that had to be read.
-    const fn read(&self) -> u64 {
-        self.tokens.prompt.saturating_sub(self.tokens.cached)
+    /// Tokens of prompts that had to be read: all that are not told to come from a cache.
+    fn read(&self) -> u64 {
+        let told = self.tokens.prompt.unwrap_or_default();
+        told.saturating_sub(self.tokens.cached.unwrap_or_default())
     }
 
     /// Tokens of answers that a step of decoding made.
-    const fn decoded(&self) -> u64 {
-        self.tokens.completion.saturating_sub(self.tokens.first)
+    fn decoded(&self) -> u64 {
+        self.tokens.completion.saturating_sub(self.tokens.first.unwrap_or_default())
+    }
+
+    /// True where all answers told what came from a cache.
+    const fn tells_cache(&self) -> bool {
+        self.tokens.cached.is_some() && self.tokens.cached_untold == 0
     }
 }
 
@@ -157,6 +179,7 @@ pub fn of(records: &[&Record]) -> Result<Fit, FitError> {
         if joules > 0.0 { Ok(joules) } else { Err(FitError::BelowIdle(name.to_owned(), said)) }
     };
     let prefill_joules = above("prefill", prefill.joules)? / prefill.read() as f64;
+    let cache_told = prefill.tells_cache() && decode.values().all(Sum::tells_cache);
     let mut points = Vec::new();
     for (sequences, sum) in decode {
         let name = format!("decode_b{sequences}");
@@ -181,6 +204,7 @@ pub fn of(records: &[&Record]) -> Result<Fit, FitError> {
         unix_s: records.iter().map(|record| record.started_unix_s).fold(0.0, f64::max),
         prefill_joules,
         prefill_tokens: prefill.read(),
+        cache_told,
         deviation: (squares / points.len() as f64).sqrt(),
         points,
         rho_a,
@@ -211,13 +235,16 @@ fn add(
 ) -> Result<(), FitError> {
     let name = || format!("{kind} #{}", repeat.number);
     let mut tokens = repeat.tokens.ok_or_else(|| FitError::NoTokens(name()))?;
-    if tokens.first == 0 {
-        // A record that does not say so: each answer that ended has had its first token.
-        tokens.first = repeat.completed.min(tokens.completion);
+    if tokens.prompt.is_none() || tokens.prompt_untold > 0 {
+        return Err(FitError::NoPrompts(name()));
     }
+    // In a record that does not say so each answer that ended has had its first token.
+    let ended = || Some(repeat.completed?.min(tokens.completion));
+    let first = tokens.first.or_else(ended).ok_or_else(|| FitError::NoTokens(name()))?;
+    tokens.first = Some(first);
     let is_prefill = matches!(kind, Kind::PrefillPoint { .. });
     // Of a thousand first tokens a few may lie with their prompts across the window's edge.
-    if is_prefill && tokens.completion.saturating_sub(tokens.first) * 100 > tokens.first {
+    if is_prefill && tokens.completion.saturating_sub(first) * 100 > first {
         return Err(FitError::NotPrefill(name()));
     }
     let joules = ruler.above_idle_joules(record, repeat);

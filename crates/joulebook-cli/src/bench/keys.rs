@@ -98,11 +98,18 @@ impl Keys {
         let idle = record.baseline.as_ref();
         self.put(at("repeats"), sums.repeats);
         self.put(at("window_s"), sums.seconds);
-        self.put(at("completed"), sums.completed);
-        self.put(at("failed"), sums.failed);
+        self.put_some(at("completed"), sums.completed);
+        self.put_some(at("failed"), sums.failed);
         if let Some(tokens) = sums.tokens {
-            self.put(at("prompt_tokens"), tokens.prompt);
-            self.put(at("cached_tokens"), tokens.cached);
+            for (name, told, untold) in [
+                ("prompt_tokens", tokens.prompt, tokens.prompt_untold),
+                ("cached_tokens", tokens.cached, tokens.cached_untold),
+            ] {
+                self.put_some(at(name), told);
+                // Without a sum there is nothing that is not whole.
+                let untold = told.and((untold > 0).then_some(untold));
+                self.put_some(at(&format!("{name}_untold")), untold);
+            }
             self.put(at("output_tokens"), tokens.completion);
         }
         self.put_some(at("output_throughput"), sums.tokens_per_s());

@@ -104,8 +104,9 @@ pub struct Rung {
 pub struct Repeat {
     /// Its number, from 1.
     pub number: u32,
-    /// The seed it was run with.
-    pub seed: u64,
+    /// The seed it was run with; none of somebody else's generator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// When the window opened, ns after the run began.
     pub opened_ns: u64,
     /// The window's length, ns.
@@ -113,10 +114,13 @@ pub struct Repeat {
     /// Why it did not end; none where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
-    /// Requests that ended well inside the window.
-    pub completed: u64,
-    /// Requests that failed inside it.
-    pub failed: u64,
+    /// Requests that ended well inside the window; none where nobody counted them (somebody else's
+    /// generator).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<u64>,
+    /// Requests that failed inside it; none likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<u64>,
     /// Tokens inside the window; none where they are not known (somebody else's generator).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
@@ -143,15 +147,25 @@ pub struct Repeat {
 /// Tokens in a window, as they arrived; those of requests cut by its ends only in part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Of prompts, those from a cache too.
-    pub prompt: u64,
-    /// Of those, from a cache.
-    pub cached: u64,
+    /// Of prompts, those from a cache too; none where no answer told them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<u64>,
+    /// Of those, from a cache; none likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<u64>,
     /// Of answers: what J/token divides by.
     pub completion: u64,
-    /// Of those, the first of their answer: they come from reading the prompt.
-    #[serde(default)]
-    pub first: u64,
+    /// Of those, the first of their answer: they come from reading the prompt; none where nobody
+    /// counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<u64>,
+    /// Answers whose prompt lies in the window and who did not tell its tokens: `prompt` is the sum
+    /// of the others.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prompt_untold: u64,
+    /// The same of tokens from a cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_untold: u64,
 }
 
 /// Latencies of the completed requests of a repeat or rung, ms.
@@ -183,16 +197,25 @@ impl Record {
 }
 
 impl Tokens {
-    /// Both windows' tokens.
+    /// Both windows' tokens. What only one of them was told is the sum of that one, since how many
+    /// did not tell stands beside it; first tokens that only one counted are not known.
     #[must_use]
-    pub const fn then(self, other: Self) -> Self {
+    pub fn then(self, other: Self) -> Self {
+        let told = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).reduce(|a, b| a + b);
         Self {
-            prompt: self.prompt + other.prompt,
-            cached: self.cached + other.cached,
+            prompt: told(self.prompt, other.prompt),
+            cached: told(self.cached, other.cached),
             completion: self.completion + other.completion,
-            first: self.first + other.first,
+            first: self.first.zip(other.first).map(|(a, b)| a + b),
+            prompt_untold: self.prompt_untold + other.prompt_untold,
+            cached_untold: self.cached_untold + other.cached_untold,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Kind {

@@ -66,8 +66,8 @@ pub fn window_line(record: &Record, kind: Kind, repeat: &Repeat) -> String {
     if let Some(tokens) = repeat.completion_tokens() {
         parts.push(format!("{tokens} tokens"));
     }
-    if repeat.failed > 0 {
-        parts.push(format!("{} failed", repeat.failed));
+    if let Some(failed) = repeat.failed.filter(|failed| *failed > 0) {
+        parts.push(format!("{failed} failed"));
     }
     format!("{name}: {}", parts.join(", "))
 }
@@ -163,8 +163,9 @@ fn row(record: &Record, rung: &Rung, ruler: Option<Ruler>) -> Vec<String> {
         Some(Ruler::Gauge) => sums.gauge.and_then(|it| it.joules_per_token()),
         None => None,
     };
-    cells.push(sums.completed.to_string());
-    cells.push(sums.failed.to_string());
+    let counted = |count: Option<u64>| count.map_or(UNKNOWN.to_owned(), |it| it.to_string());
+    cells.push(counted(sums.completed));
+    cells.push(counted(sums.failed));
     cells.push(short(sums.tokens_per_s()));
     cells.push(figure(per_token, RATIO));
     cells.push(figure(ruler.and_then(|ruler| half_width(rung, ruler)), BOUND));

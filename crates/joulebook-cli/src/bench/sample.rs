@@ -32,16 +32,16 @@ pub fn empty() -> Record {
             ..Target::default()
         },
         settings: Settings {
-            endpoint: "chat".to_owned(),
-            streaming: true,
-            ignore_eos: true,
+            endpoint: Some("chat".to_owned()),
+            streaming: Some(true),
+            ignore_eos: Some(true),
             prompt: Some(Lengths::Fixed { tokens: 128 }),
             answer: Some(Lengths::Fixed { tokens: 256 }),
             seconds: Some(10.0),
             repeats: 3,
-            seed: 1,
-            warm_up_s: 2.0,
-            cool_down_s: 1.0,
+            seed: Some(1),
+            warm_up_s: Some(2.0),
+            cool_down_s: Some(1.0),
             baseline_s: 2.0,
             ..Settings::default()
         },
@@ -114,15 +114,18 @@ pub fn normal(place: u64) -> f64 {
 /// server's, off by `noise`.
 pub fn repeat(number: u32, sequences: f64, tokens: Tokens, noise: f64) -> Repeat {
     let seconds = 10.0;
-    let decode = (tokens.completion - tokens.first) as f64 * rho(sequences);
-    let active = PREFILL_J * ((tokens.prompt - tokens.cached) as f64 + decode);
+    let first = tokens.first.unwrap_or_default();
+    let read = tokens.prompt.unwrap_or_default() - tokens.cached.unwrap_or_default();
+    let decode = (tokens.completion - first) as f64 * rho(sequences);
+    let active = PREFILL_J * (read as f64 + decode);
     let watts = (IDLE_W + active / seconds) * (1.0 + noise);
     Repeat {
         number,
-        seed: u64::from(number),
+        seed: Some(u64::from(number)),
         opened_ns: u64::from(number) * 13_000_000_000,
         window_ns: (seconds * 1e9) as u64,
         completed: tokens.first,
+        failed: Some(0),
         tokens: Some(tokens),
         gauge: Some(window(watts, seconds, watts * 1.05)),
         counter: Some(counter(watts, seconds)),
@@ -134,7 +137,13 @@ pub fn repeat(number: u32, sequences: f64, tokens: Tokens, noise: f64) -> Repeat
 pub fn chat(sequences: f64) -> Tokens {
     let completion = (10.0 * sequences / (0.0064 + 0.00008 * sequences)) as u64;
     let first = completion / 256;
-    Tokens { prompt: first * 128, cached: 0, completion, first }
+    Tokens {
+        prompt: Some(first * 128),
+        cached: Some(0),
+        completion,
+        first: Some(first),
+        ..Tokens::default()
+    }
 }
 
 /// A sweep of closed loops; all energies times `factor`.
@@ -182,7 +191,13 @@ pub fn isolated(sequences: &[u32], repeats: u32, spread: f64) -> Record {
     let mut record = empty();
     let mut prefill = Rung::new(Kind::PrefillPoint { concurrency: 1 });
     for number in 1..=repeats {
-        let tokens = Tokens { prompt: 200_000, cached: 1_000, completion: 50, first: 50 };
+        let tokens = Tokens {
+            prompt: Some(200_000),
+            cached: Some(1_000),
+            completion: 50,
+            first: Some(50),
+            ..Tokens::default()
+        };
         prefill.repeats.push(repeat(number, 1.0, tokens, spread * noise(number)));
     }
     record.rungs.push(prefill);
@@ -190,7 +205,7 @@ pub fn isolated(sequences: &[u32], repeats: u32, spread: f64) -> Record {
         let mut rung = Rung::new(Kind::DecodePoint { concurrency });
         for number in 1..=repeats {
             let sequences = f64::from(concurrency);
-            let tokens = Tokens { cached: 0, ..chat(sequences) };
+            let tokens = chat(sequences);
             let noise = spread * noise(number * 3 + concurrency);
             rung.repeats.push(repeat(number, sequences, tokens, noise));
         }
@@ -211,7 +226,7 @@ pub fn everything() -> Record {
         request("c1", 1, 4, Phase::Measured, Outcome::Done),
         request("c1", 1, 5, Phase::CoolDown, Outcome::Done),
     ];
-    first.failed = 1;
+    first.failed = Some(1);
     first.books = Some(books(first.counter.unwrap().energy_uj as i64));
     first.rails = vec![Rail { name: RailName::Cpu, counter: counter(45.0, 10.0) }];
     let whole = Rung { kind: Kind::ClosedLoop { concurrency: 1 }, repeats: vec![first] };

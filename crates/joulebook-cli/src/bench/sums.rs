@@ -27,10 +27,10 @@ pub struct Sums {
     pub repeats: u64,
     /// Length of all windows, s.
     pub seconds: f64,
-    /// Requests that ended well.
-    pub completed: u64,
-    /// Requests that failed.
-    pub failed: u64,
+    /// Requests that ended well; none where a repeat did not count them.
+    pub completed: Option<u64>,
+    /// Requests that failed; none likewise.
+    pub failed: Option<u64>,
     /// Tokens; none where a repeat does not know them.
     pub tokens: Option<Tokens>,
     /// By the gauge.
@@ -74,7 +74,8 @@ impl Sums {
 
     /// Requests a second.
     pub fn requests_per_s(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| self.completed as f64 / self.seconds)
+        let completed = self.completed? as f64;
+        (self.seconds > 0.0).then(|| completed / self.seconds)
     }
 }
 

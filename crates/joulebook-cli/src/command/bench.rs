@@ -2,9 +2,10 @@
 //! record.
 //!
 //! It drives a server of the usual HTTP interface, or meters somebody else's load generator over its
-//! own time; its subcommands do something with records that are there. Refused before anything is done: nothing to drive, a target that does not answer or does
-//! not list the model, a folder that holds a record already. What is interrupted is kept as far as it
-//! was finished, and said to be incomplete.
+//! own time; its subcommands do something with records that are there. Refused before anything is
+//! done: nothing to drive, a target that does not answer or does not list the model, an option of our
+//! load beside somebody else's generator, a folder that holds a record already. What is interrupted is
+//! kept as far as it was finished, and said to be incomplete.
 
 mod metered;
 mod outcome;
@@ -41,7 +42,7 @@ pub struct Arguments {
     #[command(flatten)]
     load: plans::Wanted,
     /// Somebody else's load generator and its arguments: it is metered over its own time
-    #[arg(last = true)]
+    #[arg(last = true, conflicts_with_all = plans::OF_OUR_LOAD)]
     command: Vec<OsString>,
 }
 
@@ -68,7 +69,7 @@ struct Shared {
     #[arg(short, long, value_name = "FOLDER", help_heading = RECORD)]
     output: Option<PathBuf>,
     /// Write the rungs with another tool's keys as well; repeatable
-    #[arg(long, value_enum, help_heading = RECORD)]
+    #[arg(long, value_enum, conflicts_with = "command", help_heading = RECORD)]
     format: Vec<Format>,
     /// The record as JSON on standard output (of a COMMAND: standard error); a folder is written only
     /// if one is named (-o)
@@ -96,5 +97,56 @@ pub fn run(arguments: &Arguments, context: &Context) -> anyhow::Result<ExitCode>
         sweep::run(&arguments.load, &arguments.shared, context)
     } else {
         metered::run(&arguments.command, &arguments.load, &arguments.shared, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args as _, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        bench: Arguments,
+    }
+
+    fn parsed(words: &[&str]) -> Result<Program, clap::Error> {
+        Program::try_parse_from(std::iter::once("bench").chain(words.iter().copied()))
+    }
+
+    /// Each option of the load, also one that is added later.
+    #[test]
+    fn no_option_of_our_load_is_ignored_beside_a_command() {
+        let command = plans::Wanted::augment_args(clap::Command::new("load"));
+        let mut seen = 0;
+        for argument in command.get_arguments() {
+            let name = format!("--{}", argument.get_long().unwrap());
+            let value = match name.as_str() {
+                "--header" => "a: b",
+                "--duration" | "--warm-up" | "--cool-down" | "--timeout" => "3s",
+                _ => "3",
+            };
+            let takes_value = argument.get_action().takes_values();
+            let word = if takes_value { format!("{name}={value}") } else { name.clone() };
+            let beside = parsed(&[&word, "--", "true"]);
+            if name == "--tokens" {
+                assert!(beside.is_ok(), "of a COMMAND alone");
+                assert!(parsed(&["--url", "http://a", "--tokens=3"]).is_err());
+                continue;
+            }
+            let error = beside.err().unwrap_or_else(|| panic!("{name} is ignored"));
+            assert_eq!(error.kind(), clap::error::ErrorKind::ArgumentConflict, "{error}");
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains(&name), "{error}");
+            assert!(parsed(&["--url", "http://a", &word]).is_ok(), "{name}");
+            seen += 1;
+        }
+        assert_eq!(seen, plans::OF_OUR_LOAD.len());
+        // Another tool's keys are made of requests, and nobody saw those.
+        let error = parsed(&["--format=vllm", "--", "true"]).err().unwrap();
+        assert!(error.to_string().contains("--format"), "{error}");
+        assert!(parsed(&["--", "true", "--concurrency", "3"]).is_ok(), "its own are its own");
     }
 }

@@ -15,6 +15,11 @@ const IDLE_W: f64 = 70.0;
 const PREFILL_J: f64 = 0.02;
 
 /// A repeat of 10 s with so many tokens; their energy and the idle's.
+fn tokens_of(prompt: u64, completion: u64, first: u64) -> Tokens {
+    let (prompt, cached, first) = (Some(prompt), Some(0), Some(first));
+    Tokens { prompt, cached, completion, first, ..Tokens::default() }
+}
+
 fn repeat(rung: Kind, number: u32, tokens: Tokens, active: f64) -> Repeat {
     let counter = Counter {
         energy_uj: ((active + IDLE_W * 10.0) * 1e6) as u64,
@@ -37,7 +42,7 @@ fn repeat(rung: Kind, number: u32, tokens: Tokens, active: f64) -> Repeat {
     };
     Repeat {
         number,
-        seed: u64::from(number),
+        seed: Some(u64::from(number)),
         window_ns: 10_000_000_000,
         completed: tokens.first,
         tokens: Some(tokens),
@@ -55,7 +60,11 @@ fn record(rungs: Vec<Rung>) -> Record {
         started_unix_s: 1_800_000_000.0,
         seconds: 60.0,
         target: Target { model: Some("m".to_owned()), is_local: true, ..Target::default() },
-        settings: Settings { endpoint: "chat".to_owned(), streaming: true, ..Settings::default() },
+        settings: Settings {
+            endpoint: Some("chat".to_owned()),
+            streaming: Some(true),
+            ..Settings::default()
+        },
         source: Source {
             counter: Some("nvml".to_owned()),
             cards: vec!["GPU-1".to_owned()],
@@ -75,7 +84,7 @@ fn sweep(factor: f64) -> Record {
     let rung = |concurrency: u32| {
         let kind = Kind::ClosedLoop { concurrency };
         let one = |number: u32| {
-            let tokens = Tokens { prompt: 0, cached: 0, completion: 2_000, first: 8 };
+            let tokens = tokens_of(0, 2_000, 8);
             let spread = 1.0 + f64::from(number) * 0.002;
             let rho = 2.9 + 124.0 / f64::from(concurrency);
             repeat(kind, number, tokens, 2_000.0 * rho * PREFILL_J * factor * spread)
@@ -87,14 +96,14 @@ fn sweep(factor: f64) -> Record {
 
 fn isolated() -> Record {
     let prefill = Kind::PrefillPoint { concurrency: 1 };
-    let tokens = Tokens { prompt: 100_000, cached: 0, completion: 25, first: 25 };
+    let tokens = tokens_of(100_000, 25, 25);
     let mut rungs = vec![Rung {
         kind: prefill,
         repeats: vec![repeat(prefill, 1, tokens, 100_000.0 * PREFILL_J)],
     }];
     for concurrency in [1, 8, 32, 128] {
         let kind = Kind::DecodePoint { concurrency };
-        let tokens = Tokens { prompt: 400, cached: 0, completion: 10_004, first: 4 };
+        let tokens = tokens_of(400, 10_004, 4);
         let rho = 2.9 + 124.0 / f64::from(concurrency);
         let active = (10_000.0 * rho + 400.0) * PREFILL_J;
         rungs.push(Rung { kind, repeats: vec![repeat(kind, 1, tokens, active)] });

@@ -210,7 +210,7 @@ impl<'a, R: Reader> CounterWatch<'a, R> {
             let edge = Edge { at, energy_uj: samples.energy_uj, reads: samples.reads };
             samples.publishes.push(edge);
         };
-        match self.register.advance(poll.at_ns, raw) {
+        match self.register.advance_within(poll.at_ns, poll.slack_ns, raw) {
             Step::Advanced(advance) => push(advance.delta, advance.published),
             Step::Restarted { then, .. } | Step::Set { then, .. } => {
                 push(then.delta, then.published);

@@ -18,13 +18,10 @@ pub fn of(a: &Record, b: &Record, ruler: Option<Ruler>) -> Vec<String> {
     differ("cards", cards(a), cards(b));
     differ("prompts", lengths(&a.settings.prompt), lengths(&b.settings.prompt));
     differ("answers", lengths(&a.settings.answer), lengths(&b.settings.answer));
-    let way = |record: &Record| {
-        if record.settings.streaming { "streamed" } else { "in one piece" }.to_owned()
-    };
+    let way = |record: &Record| either(record.settings.streaming, "streamed", "in one piece");
     differ("answers", way(a), way(b));
     let eos = |record: &Record| {
-        let is = record.settings.ignore_eos;
-        if is { "held to their length" } else { "ended by the model" }.to_owned()
+        either(record.settings.ignore_eos, "held to their length", "ended by the model")
     };
     differ("answers", eos(a), eos(b));
     if ruler == Some(Ruler::Gauge) {
@@ -49,6 +46,10 @@ pub fn of(a: &Record, b: &Record, ruler: Option<Ruler>) -> Vec<String> {
         }
     }
     all
+}
+
+fn either(is: Option<bool>, yes: &str, no: &str) -> String {
+    is.map_or("not known", |is| if is { yes } else { no }).to_owned()
 }
 
 fn cards(record: &Record) -> String {

@@ -8,6 +8,9 @@ use joulebook::books::{RhoFileError, Rhos};
 
 use super::Fit;
 
+/// What stands beside a fit whose answers did not tell tokens from a cache.
+const CACHE_UNTOLD: &str = "# Answers did not tell tokens from a cache: all of their prompts are taken to have been read.\n";
+
 /// Why a file of ρ was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -30,10 +33,11 @@ pub fn toml(fit: &Fit) -> String {
     let greatest = fit.greatest().map_or_else(String::new, |point| {
         format!(", at most {:.1} % at B = {}", point.off().abs() * 100.0, point.sequences)
     });
+    let cache = if fit.cache_told { "" } else { CACHE_UNTOLD };
     let mut text = format!(
         "# From isolated points of {date}{simulated}, by the {}, above idle:\n\
          # {:.6} J per token of a prompt; J per token of an answer: {}.\n\
-         # Deviation {:.1} % (root mean square over {} points){greatest}.\n[[rho]]\n",
+         # Deviation {:.1} % (root mean square over {} points){greatest}.\n{cache}[[rho]]\n",
         fit.ruler.name(),
         fit.prefill_joules,
         points.join(", "),

@@ -70,6 +70,16 @@ fn what_cannot_be_fitted_is_refused() {
     assert_eq!(refused(&|it| it.baseline = None), FitError::NoBaseline("energy counter"));
     let no_tokens = |it: &mut Record| it.rungs[1].repeats[0].tokens = None;
     assert_eq!(refused(&no_tokens), FitError::NoTokens("decode_b1 #1".to_owned()));
+    let no_prompts =
+        |it: &mut Record| it.rungs[1].repeats[0].tokens.as_mut().unwrap().prompt = None;
+    assert_eq!(refused(&no_prompts), FitError::NoPrompts("decode_b1 #1".to_owned()));
+    let some = |it: &mut Record| it.rungs[0].repeats[1].tokens.as_mut().unwrap().prompt_untold = 3;
+    assert_eq!(refused(&some), FitError::NoPrompts("prefill_b1 #2".to_owned()));
+    let no_first = |it: &mut Record| {
+        let repeat = &mut it.rungs[1].repeats[0];
+        (repeat.completed, repeat.tokens.as_mut().unwrap().first) = (None, None);
+    };
+    assert_eq!(refused(&no_first), FitError::NoTokens("decode_b1 #1".to_owned()));
     let long = |it: &mut Record| it.rungs[0].repeats[1].tokens.as_mut().unwrap().completion = 500;
     assert_eq!(refused(&long), FitError::NotPrefill("prefill_b1 #2".to_owned()));
     let broken = |it: &mut Record| {
@@ -88,6 +98,21 @@ fn what_cannot_be_fitted_is_refused() {
     let mut other = one.clone();
     other.target.model = Some("n".to_owned());
     assert_eq!(of(&[&one, &other]).unwrap_err(), FitError::Models("m".into(), "n".into()));
+}
+
+#[test]
+fn a_cache_that_nobody_tells_of_is_said_where_the_fit_stands() {
+    let mut record = sample::isolated(&[1, 8, 32], 2, 0.0);
+    let told = of(&[&record]).unwrap();
+    assert!(told.cache_told && !toml(&told).contains("cache"));
+    for repeat in record.rungs.iter_mut().flat_map(|rung| &mut rung.repeats) {
+        let tokens = repeat.tokens.as_mut().unwrap();
+        (tokens.cached, tokens.cached_untold) = (None, 5);
+    }
+    let untold = of(&[&record]).unwrap();
+    assert!(!untold.cache_told && toml(&untold).contains("did not tell tokens from a cache"));
+    assert_eq!(untold.prefill_tokens, told.prefill_tokens + 2 * 1_000);
+    assert!(Rhos::parse(&toml(&untold), "rho.toml").is_ok());
 }
 
 #[test]

@@ -182,7 +182,7 @@ fn energy(record: &Record, rung: &Rung, metrics: &[Metric]) -> Vec<Metric> {
     let watts = (seconds > 0.0).then(|| joules / seconds);
     let gauge_watts = sums.gauge.and_then(|it| it.energy.mean_watts());
     let tokens = tokens.filter(|tokens| *tokens > 0).map(|tokens| tokens as f64);
-    let completed = (sums.completed > 0).then_some(sums.completed as f64);
+    let completed = sums.completed.filter(|it| *it > 0).map(|it| it as f64);
     let request = completed.map(|completed| joules / completed);
     let average = |tag: &str| metrics.iter().find(|it| it.tag() == tag).and_then(Metric::average);
     put("total_gpu_power", "Total GPU Power", "W", gauge_watts);
@@ -192,7 +192,11 @@ fn energy(record: &Record, rung: &Rung, metrics: &[Metric]) -> Vec<Metric> {
     put("output_tokens_per_joule", "Output Tokens per Joule", "tokens/J", per_joule);
     let per_token = tokens.map(|tokens| joules * 1e3 / tokens);
     put("energy_per_output_token", "Energy per Output Token", "mJ/token", per_token);
-    let both = sums.tokens.map(|it| (it.prompt + it.completion) as f64).filter(|it| *it > 0.0);
+    // Of all tokens, or of none: a sum that some answers did not tell is too small.
+    let both = sums.tokens.filter(|it| it.prompt_untold == 0).and_then(|it| {
+        let both = it.prompt? + it.completion;
+        (both > 0).then_some(both as f64)
+    });
     let per_any = both.map(|tokens| joules * 1e3 / tokens);
     put("energy_per_total_token", "Energy per Total Token", "mJ/token", per_any);
     put("energy_per_request", "Energy per Request", "joules/request", request);

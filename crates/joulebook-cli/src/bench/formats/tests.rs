@@ -21,6 +21,29 @@ fn the_forms_of_others_are_as_they_were() {
     insta::assert_snapshot!("c1.vllm.json", pretty(&vllm::result(&record, rung).unwrap()));
 }
 
+/// A server that tells no prompts, to some answers or to all.
+#[test]
+fn sums_of_prompts_that_were_not_all_told_are_none() {
+    let mut record = sample::everything();
+    let both = "energy_per_total_token";
+    let summary = |record: &Record| -> Value {
+        serde_json::from_str(&aiperf::summary(record, whole(record)).unwrap()).unwrap()
+    };
+    let result = |record: &Record| -> Value {
+        serde_json::from_str(&vllm::result(record, whole(record)).unwrap()).unwrap()
+    };
+    let keys = |of: &Value| of.as_object().unwrap().keys().any(|key| key.ends_with(both));
+    assert!(keys(&summary(&record)));
+    assert!(result(&record)["total_input_tokens"].is_u64());
+    let repeat = record.rungs.first_mut().unwrap().repeats.first_mut().unwrap();
+    repeat.tokens.as_mut().unwrap().prompt_untold = 1;
+    repeat.requests.get_mut(1).unwrap().prompt_tokens = None;
+    assert!(!keys(&summary(&record)));
+    let result = result(&record);
+    assert!(result["total_input_tokens"].is_null() && result["total_token_throughput"].is_null());
+    assert!(result["total_output_tokens"].is_u64());
+}
+
 /// A file of the recordings; none where they are not here.
 fn recorded(name: &str) -> Option<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/captures");

@@ -26,9 +26,14 @@ fn fields(record: &Record, rung: &Rung) -> Map<String, Value> {
     let duration = duration_s(rung, |request| pieces(request).last().copied());
     let per_s = |amount: f64| (duration > 0.0).then(|| amount / duration);
     let completed = done().count();
-    let input: u64 = done().filter_map(|request| request.prompt_tokens).sum();
+    // Of all prompts, or not known.
+    let input: Option<u64> = done().map(|request| request.prompt_tokens).sum();
     let output: u64 = done().filter_map(|request| request.completion_tokens).sum();
-    let endpoint = if record.settings.endpoint == "completions" { "openai" } else { "openai-chat" };
+    let endpoint = if record.settings.endpoint.as_deref() == Some("completions") {
+        "openai"
+    } else {
+        "openai-chat"
+    };
     let date = civil(record.started_unix_s).map(|at| at.strftime("%Y%m%d-%H%M%S").to_string());
     let rate = rate(rung.kind).map_or(json!("inf"), |rate| json!(rate));
     let mut all = Map::new();
@@ -53,7 +58,7 @@ fn fields(record: &Record, rung: &Rung) -> Map<String, Value> {
     put("request_throughput", json!(per_s(completed as f64)));
     put("request_goodput", Value::Null);
     put("output_throughput", json!(per_s(output as f64)));
-    put("total_token_throughput", json!(per_s((input + output) as f64)));
+    put("total_token_throughput", json!(input.and_then(|input| per_s((input + output) as f64))));
     let list =
         |of: &dyn Fn(&Request) -> Value| Value::Array(requests.iter().map(|it| of(it)).collect());
     put("input_lens", list(&|it| json!(it.prompt_tokens)));

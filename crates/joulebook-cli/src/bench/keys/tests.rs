@@ -35,6 +35,8 @@ fn the_page_names_all_keys_and_no_others() {
     let repeat = record.rungs.first_mut().unwrap().repeats.first_mut().unwrap();
     repeat.rails.push(Rail { name: RailName::Dram, counter: sample::counter(5.0, 10.0) });
     repeat.gauge.as_mut().unwrap().braked.reported = 1;
+    let tokens = repeat.tokens.as_mut().unwrap();
+    (tokens.prompt_untold, tokens.cached_untold) = (1, 1);
     let of = |keys: &Keys| keys.iter().map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>();
     let (rung, run) = documented();
     let written = of(&Keys::of_rung(&record, record.rungs.first().unwrap()));

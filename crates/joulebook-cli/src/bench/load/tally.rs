@@ -2,7 +2,8 @@
 //!
 //! A token belongs to the window in which it arrived, whoever's it is: the joules of the window made
 //! it. The pieces of an answer show when, its usage how many; an answer in one piece is spread
-//! evenly over the time it took. A prompt's tokens are spread over the time until the first piece.
+//! evenly over the time it took. A prompt's tokens are spread over the time until the first piece; of
+//! what answers did not tell there is no sum, or it says how many did not.
 
 use crate::bench::record::{Outcome, Phase, Repeat, Request, Tokens};
 
@@ -17,17 +18,19 @@ struct Window {
 /// request's own part of the window.
 pub fn tally(repeat: &mut Repeat, requests: &mut [Request], open_ns: u64, close_ns: u64) {
     let window = Window { open_ns, close_ns };
-    let mut tokens = Tokens::default();
+    let mut tokens = Tokens { first: Some(0), ..Tokens::default() };
+    let (mut completed, mut failed) = (0, 0);
     for request in requests {
         let of = window.tokens(request);
         request.window_tokens = request.completion_tokens.map(|_| of.completion);
         tokens = tokens.then(of);
         if window.has(request.sent_ns + request.ended_ns) {
-            repeat.completed += u64::from(request.outcome == Outcome::Done);
-            repeat.failed += u64::from(request.outcome == Outcome::Failed);
+            completed += u64::from(request.outcome == Outcome::Done);
+            failed += u64::from(request.outcome == Outcome::Failed);
         }
         debug_assert!(request.phase != Phase::WarmUp || request.sent_ns <= close_ns);
     }
+    (repeat.completed, repeat.failed) = (Some(completed), Some(failed));
     repeat.tokens = Some(tokens);
 }
 
@@ -58,13 +61,20 @@ impl Window {
             inside.count() as f64 / request.content_ns.len().max(1) as f64
         };
         let prompt = self.part(request.sent_ns, first_ns.unwrap_or(ended_ns));
-        let of =
-            |tokens: Option<u64>, part: f64| (tokens.unwrap_or(0) as f64 * part).round() as u64;
+        let of = |tokens: u64, part: f64| (tokens as f64 * part).round() as u64;
+        let is_read = prompt > 0.0;
+        let told = |tokens: Option<u64>| tokens.map(|it| of(it, prompt));
+        let untold = |tokens: Option<u64>| {
+            u64::from(is_read && request.outcome == Outcome::Done && tokens.is_none())
+        };
         Tokens {
-            prompt: of(request.prompt_tokens, prompt),
-            cached: of(request.cached_tokens, prompt),
-            completion: of(request.completion_tokens, answer),
-            first: u64::from(first_ns.is_some_and(|first_ns| self.has(first_ns))),
+            prompt: told(request.prompt_tokens),
+            cached: told(request.cached_tokens),
+            // Each answer has some: those that its usage does not tell are counted by its pieces.
+            completion: of(request.completion_tokens.unwrap_or_default(), answer),
+            first: Some(u64::from(first_ns.is_some_and(|first_ns| self.has(first_ns)))),
+            prompt_untold: untold(request.prompt_tokens),
+            cached_untold: untold(request.cached_tokens),
         }
     }
 }
@@ -89,7 +99,7 @@ mod tests {
         let mut repeat = Repeat::default();
         tally(&mut repeat, &mut requests, 1000, 2000);
         let parts = requests.iter().map(|request| request.window_tokens).collect();
-        (repeat.tokens.unwrap(), repeat.completed, parts)
+        (repeat.tokens.unwrap(), repeat.completed.unwrap(), parts)
     }
 
     #[test]
@@ -103,9 +113,27 @@ mod tests {
         ];
         let (tokens, completed, parts) = tallied(requests);
         assert_eq!(parts, [Some(0), Some(6), Some(2), Some(1)]);
-        assert_eq!((tokens.completion, tokens.first, completed), (9, 2, 2));
+        assert_eq!((tokens.completion, tokens.first, completed), (9, Some(2), 2));
         // The prompt of the second was read before; of the last two inside.
-        assert_eq!(tokens.prompt, 20);
+        assert_eq!(tokens.prompt, Some(20));
+    }
+
+    #[test]
+    fn what_no_answer_told_is_no_sum() {
+        let silent = |sent_ns| Request { prompt_tokens: None, ..request(sent_ns, &[100, 200], 2) };
+        let (tokens, ..) = tallied(vec![silent(1200), silent(1400)]);
+        assert_eq!((tokens.prompt, tokens.prompt_untold), (None, 2));
+        assert_eq!((tokens.cached, tokens.cached_untold), (None, 2));
+        assert_eq!(tokens.completion, 4);
+        // One of three told; of one that failed nobody expects it.
+        let told = Request { cached_tokens: Some(0), ..request(1600, &[100, 200], 2) };
+        let failed = Request { outcome: Outcome::Failed, ..silent(1300) };
+        let (tokens, ..) = tallied(vec![silent(1200), told, silent(1400), failed]);
+        assert_eq!((tokens.prompt, tokens.prompt_untold), (Some(10), 2));
+        assert_eq!((tokens.cached, tokens.cached_untold), (Some(0), 2));
+        // Of one outside the window nothing is missed, and what it told is not in it.
+        let (tokens, ..) = tallied(vec![request(100, &[100, 200], 2), silent(2500)]);
+        assert_eq!((tokens.prompt, tokens.prompt_untold), (Some(0), 0));
     }
 
     #[test]
@@ -114,7 +142,7 @@ mod tests {
         assert_eq!((tokens.completion, completed), (50, 1));
         // One token is one token: it came when it came.
         let (tokens, _, _) = tallied(vec![request(500, &[1000], 1)]);
-        assert_eq!((tokens.completion, tokens.first, tokens.prompt), (1, 1, 5));
+        assert_eq!((tokens.completion, tokens.first, tokens.prompt), (1, Some(1), Some(5)));
     }
 
     #[test]

@@ -1,5 +1,9 @@
 use super::*;
-use crate::bench::{record::Kind, sample, sums::latencies as latencies_of};
+use crate::bench::{
+    record::{Kind, Settings},
+    sample,
+    sums::latencies as latencies_of,
+};
 
 #[test]
 fn the_record_is_as_it_was() {
@@ -124,6 +128,43 @@ fn what_is_not_known_is_absent() {
     record.rungs.first_mut().unwrap().repeats.first_mut().unwrap().tokens =
         Some(Default::default());
     assert_eq!(Keys::of(&record).get("c4_gpu_rail_joules_per_token"), None);
+}
+
+/// Somebody else's generator: nobody counted its requests.
+#[test]
+fn of_a_command_only_what_was_measured_is_there() {
+    let mut record = sample::sweep(&[4], 1, 0.0, 1.0);
+    let rung = record.rungs.first_mut().unwrap();
+    rung.kind = Kind::Command;
+    let repeat = rung.repeats.first_mut().unwrap();
+    record.settings = Settings::default();
+    repeat.seed = None;
+    (repeat.completed, repeat.failed) = (None, None);
+    repeat.tokens = Some(crate::bench::record::Tokens { completion: 500, ..Default::default() });
+    let keys = Keys::of(&record);
+    assert_eq!(keys.number("command_output_tokens"), Some(500.0));
+    assert!(keys.number("command_gpu_rail_joules_per_token").is_some());
+    for name in [
+        "completed",
+        "failed",
+        "request_throughput",
+        "prompt_tokens",
+        "prompt_tokens_untold",
+        "cached_tokens",
+        "cached_tokens_untold",
+    ] {
+        assert_eq!(keys.get(&format!("command_{name}")), None, "{name}");
+    }
+    let form: serde_json::Value = serde_json::from_str(&json(&record).unwrap()).unwrap();
+    let repeat = &form["rungs"][0]["repeats"][0];
+    assert_eq!(repeat["tokens"], serde_json::json!({"completion": 500}));
+    assert!(repeat.get("completed").is_none() && repeat.get("failed").is_none(), "{repeat}");
+    assert!(repeat.get("seed").is_none(), "{repeat}");
+    let settings = serde_json::json!({"repeats": 0, "baseline_s": 0.0});
+    assert_eq!(form["settings"], settings, "how it drives the server only it knows");
+    let table = crate::bench::report::table(&record);
+    let row: Vec<&str> = table.lines().last().unwrap().split_whitespace().collect();
+    assert_eq!(row.get(..3), Some(&["command", "–", "–"][..]), "{table}");
 }
 
 #[test]

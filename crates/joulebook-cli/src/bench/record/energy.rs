@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::request::{ReceiptFigures, Request};
 use crate::bench::gauge;
 
 /// Where energy was read.
@@ -108,10 +109,11 @@ pub struct Books {
     pub gap_uj: i64,
     /// Counted and not settled when the record was closed.
     pub suspense_uj: i64,
-    /// Worst-case measurement error of what requests were charged, µJ; none where not known.
+    /// Worst-case measurement error of what requests were charged, µJ; none where not known, as
+    /// without receipts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_uj: Option<u64>,
-    /// Requests with a receipt.
+    /// Receipts of requests that were in flight in the window.
     pub receipts: u64,
     /// Of those, not settled when the record was closed.
     pub unsettled: u64,
@@ -195,6 +197,31 @@ impl Books {
             - self.suspense_uj
     }
 
+    /// What the receipts of all requests that were in flight in a window say of the joules they were
+    /// charged in it: also of those sent before it, since it pays for them as well. Instants of the
+    /// clock.
+    pub fn vouch<'a>(
+        &mut self,
+        receipts: impl Iterator<Item = (&'a Request, &'a ReceiptFigures)>,
+        open_ns: u64,
+        close_ns: u64,
+    ) {
+        let (mut bound, mut some) = (Some(0.0), false);
+        (self.receipts, self.unsettled) = (0, 0);
+        for (request, receipt) in receipts {
+            let ended_ns = request.sent_ns.saturating_add(request.ended_ns);
+            if ended_ns < open_ns || request.sent_ns > close_ns {
+                continue;
+            }
+            some = true;
+            self.receipts += 1;
+            self.unsettled += u64::from(!receipt.settled);
+            bound = bound.zip(receipt.bound_joules).map(|(sum, joules)| sum + joules);
+        }
+        // No receipts, no bound: 0 would say that all is known.
+        self.bound_uj = bound.filter(|_| some).map(|joules: f64| (joules * 1e6).round() as u64);
+    }
+
     /// Both windows' accounts.
     #[must_use]
     pub fn then(self, other: Self) -> Self {
@@ -224,5 +251,38 @@ impl Baseline {
     /// Idle power by the counter, W.
     pub fn counter_watts(&self) -> Option<f64> {
         self.counter.and_then(Counter::mean_watts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_receipts_of_all_that_were_in_flight_bound_a_window() {
+        let request = |sent_ns, ended_ns| Request { sent_ns, ended_ns, ..Request::default() };
+        let receipt = |bound_joules: Option<f64>, settled| ReceiptFigures {
+            bound_joules,
+            settled,
+            ..ReceiptFigures::default()
+        };
+        let vouched = |of: &[(Request, ReceiptFigures)]| {
+            let mut books = Books { decode_uj: 5_000_000, ..Books::default() };
+            books.vouch(of.iter().map(|(request, receipt)| (request, receipt)), 1000, 2000);
+            (books.bound_uj, books.receipts, books.unsettled)
+        };
+        // A long answer that was sent before the window and is still on its way at its end.
+        let long = (request(500, 9000), receipt(Some(0.5), false));
+        assert_eq!(vouched(std::slice::from_ref(&long)), (Some(500_000), 1, 1));
+        let inside = (request(1500, 100), receipt(Some(0.25), true));
+        let before = (request(500, 400), receipt(Some(4.0), true));
+        let after = (request(2500, 100), receipt(None, false));
+        let all = [before.clone(), long.clone(), inside, after];
+        assert_eq!(vouched(&all), (Some(750_000), 2, 1));
+        // One without a bound leaves none; nor is there one where joules have no receipt.
+        let unknown = (request(1900, 900), receipt(None, true));
+        assert_eq!(vouched(&[long, unknown]), (None, 2, 1));
+        assert_eq!(vouched(&[before]), (None, 0, 0));
+        assert_eq!(vouched(&[]), (None, 0, 0));
     }
 }

@@ -42,15 +42,18 @@ pub enum Lengths {
     },
 }
 
-/// What a run was told to do.
+/// What a run was told to do. How the server is driven is not known of somebody else's generator.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The endpoint: `chat` or `completions`.
-    pub endpoint: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
     /// True when answers are streamed.
-    pub streaming: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streaming: Option<bool>,
     /// True when answers may not end before their length (`ignore_eos`).
-    pub ignore_eos: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ignore_eos: Option<bool>,
     /// Of prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Lengths>,
@@ -66,11 +69,14 @@ pub struct Settings {
     /// Repeats of each rung.
     pub repeats: u32,
     /// The seed that all random choices are made from.
-    pub seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Seconds before each window.
-    pub warm_up_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_s: Option<f64>,
     /// Seconds after each window.
-    pub cool_down_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cool_down_s: Option<f64>,
     /// How long the idle baseline was asked to take, s.
     pub baseline_s: f64,
 }

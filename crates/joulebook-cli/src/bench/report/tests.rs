@@ -17,7 +17,7 @@ fn a_line_says_all_of_a_window() {
         "c1 #1: 4616.3 J in 10.000 s, mean 461.6 W, max 484.7 W, 40 readings, 3916.3 J above idle, \
          power cap 25 %, counter 4616.3 ± 4.6 J, 1543 tokens, 1 failed"
     );
-    repeat.failed = 0;
+    repeat.failed = Some(0);
     repeat.counter = None;
     let gauge = repeat.gauge.as_mut().unwrap();
     gauge.capped = Share::default();

@@ -82,6 +82,7 @@ fn form(fit: &Fit) -> serde_json::Value {
         "energy_by": fit.ruler.prefix(),
         "prefill_joules_per_token": fit.prefill_joules,
         "prefill_tokens": fit.prefill_tokens,
+        "cache_told": fit.cache_told,
         "decode": fit.points.iter().map(point).collect::<Vec<_>>(),
         "rho_a": fit.rho_a,
         "rho_b": fit.rho_b,
@@ -127,6 +128,9 @@ fn page(fit: &Fit, file: Option<&Path>) -> String {
         fit.deviation * 100.0,
         fit.ruler.name()
     );
+    if !fit.cache_told {
+        page += "Answers did not tell tokens from a cache: all of their prompts are taken to have been read.\n";
+    }
     match file {
         Some(path) => page + &format!("Stored in {}.\n", path.display()),
         None => page + "For the books (-o FILE puts it into a file):\n\n" + &fit::toml(fit),

@@ -37,11 +37,15 @@ pub fn blank(target: Target, settings: Settings, source: Source, start_ns: u64) 
     }
 }
 
-/// Where the record goes. Refused: a folder that holds one already, and a place that cannot be a
-/// folder.
+/// Where the record goes. Refused: a folder that holds one already, a place that cannot be a folder,
+/// and files for no folder.
 pub fn folder(shared: &Shared) -> anyhow::Result<Option<PathBuf>> {
     let folder = match (&shared.output, shared.json) {
         (Some(folder), _) => folder.clone(),
+        (None, true) if !shared.format.is_empty() => {
+            let what = "--format writes into the record's folder: name one with -o beside --json";
+            return Err(Usage(what.to_owned()).into());
+        }
         (None, true) => return Ok(None),
         (None, false) => {
             let now = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::system());

@@ -18,6 +18,33 @@ use crate::{
 /// Tokens of the prompts where answers are what matters.
 const SHORT_PROMPT: u64 = 16;
 
+/// What says how we drive a server, and would say nothing beside a COMMAND that drives it.
+pub const OF_OUR_LOAD: [&str; 23] = [
+    "model",
+    "concurrency",
+    "rate",
+    "floor",
+    "isolated",
+    "prompt_tokens",
+    "answer_tokens",
+    "lengths",
+    "long_prompt",
+    "long_answer",
+    "requests",
+    "duration",
+    "warm_up",
+    "cool_down",
+    "repeats",
+    "seed",
+    "no_stream",
+    "completions",
+    "no_ignore_eos",
+    "headers",
+    "timeout",
+    "rho",
+    "journal",
+];
+
 /// Options of the load.
 #[derive(Debug, clap::Args)]
 pub struct Wanted {
@@ -169,17 +196,17 @@ impl Wanted {
             Until::Time(time) => (None, Some(time.as_secs_f64())),
         };
         Settings {
-            endpoint: if self.completions { "completions" } else { "chat" }.to_owned(),
-            streaming: !self.no_stream,
-            ignore_eos: !self.no_ignore_eos,
+            endpoint: Some(if self.completions { "completions" } else { "chat" }.to_owned()),
+            streaming: Some(!self.no_stream),
+            ignore_eos: Some(!self.no_ignore_eos),
             prompt: lengths.0,
             answer: lengths.1,
             requests,
             seconds,
             repeats: self.repeats,
-            seed: self.seed,
-            warm_up_s: self.warm_up.as_secs_f64(),
-            cool_down_s: self.cool_down.as_secs_f64(),
+            seed: Some(self.seed),
+            warm_up_s: Some(self.warm_up.as_secs_f64()),
+            cool_down_s: Some(self.cool_down.as_secs_f64()),
             baseline_s: baseline.as_secs_f64(),
         }
     }

@@ -25,7 +25,7 @@ use crate::{
     bench::{
         load::{Address, Drive, Driven, Plan, Refusal, Sent, Target, tally},
         meter::{Closed, Energy, Opened},
-        record::{self, Outcome, Phase, Record, Repeat, Rung},
+        record::{self, Outcome, Record, Repeat, Rung},
         report,
     },
     context::{Context, Usage},
@@ -228,6 +228,7 @@ impl Run<'_> {
         driven: Driven,
         closed: Option<Closed>,
     ) -> Repeat {
+        let seed = Some(seed);
         let mut repeat = Repeat { number, seed, incomplete: driven.broken, ..Repeat::default() };
         let span = closed.as_ref().map(|closed| closed.span);
         let (requests, receipts, done) = receipts(driven.sent).await;
@@ -248,17 +249,7 @@ impl Run<'_> {
         repeat.books = self.energy.accounts().window(span.open_ns, span.close_ns, &done);
         self.energy.accounts().forget(span.close_ns);
         if let Some(books) = &mut repeat.books {
-            let measured = repeat
-                .requests
-                .iter()
-                .zip(&receipts)
-                .filter(|(request, _)| request.phase == Phase::Measured);
-            let bounds: Vec<Option<f64>> =
-                measured.clone().map(|(_, it)| it.bound_joules).collect();
-            let bound: Option<f64> = bounds.into_iter().sum();
-            books.bound_uj = bound.map(|joules| (joules * 1e6).round() as u64);
-            books.receipts = measured.clone().count() as u64;
-            books.unsettled = measured.filter(|(_, it)| !it.settled).count() as u64;
+            books.vouch(repeat.requests.iter().zip(&receipts), span.open_ns, span.close_ns);
         }
         self.relate(&mut repeat, receipts);
         repeat
