@@ -191,10 +191,10 @@ impl Meter {
     /// Closes the window that start() opened. Twice is harmless.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         let (close_ns, interrupt) = self.halt(py);
-        if let Some(reader) = self.reading(py) {
-            reader.call_method0(py, "close")?;
-        }
+        let read = self.reading(py).map(|reader| reader.call_method0(py, "close"));
         self.close(py, close_ns)?;
+        // An interrupt, of its last reading or of the sync, goes on once the window is closed.
+        read.transpose()?;
         interrupt.map_or(Ok(()), Err)
     }
 

@@ -63,7 +63,7 @@ def _decorated(
     def work(block: bool) -> Work:
         return Work(of, to=tell, block=block, **options)
 
-    def count(result: Any) -> int | None:
+    def count(result: Any) -> object:
         return quietly(tokens, result) if callable(tokens) else tokens
 
     def call(*arguments: Any, **named: Any) -> Any:
@@ -98,12 +98,25 @@ def _decorated(
 
     async def agenerate(*arguments: Any, **named: Any) -> Any:
         of_call, yielded = await work(block=False).abegin(), None
-        generator = function(*arguments, **named)
         try:
-            async for yielded in generator:
-                yield yielded
+            generator = function(*arguments, **named)
+            step = generator.__anext__()
+            # What `yield from` does, which there is not for these.
+            while True:
+                try:
+                    yielded = await step
+                except StopAsyncIteration:
+                    break
+                try:
+                    sent = yield yielded
+                except GeneratorExit:
+                    await generator.aclose()
+                    raise
+                except BaseException as thrown:
+                    step = generator.athrow(thrown)
+                else:
+                    step = generator.asend(sent)
         except BaseException as error:
-            await generator.aclose()
             await of_call.aend(count(yielded), error)
             raise
         await of_call.aend(count(yielded))

@@ -2,7 +2,8 @@
 
 A thread of its own does it, or, under `async with`, a task on the caller's loop where the backend
 reads with coroutines of its own. Edges of a counter's window are waited for, but never long: a backend
-that hangs costs the measurement and not the work. Nothing a backend raises gets out of here.
+that hangs costs the measurement and not the work. Nothing a backend raises gets out of here. However a
+window ends or fails to open (cancelled, interrupted), `_stop_reading` is called, and nothing reads on.
 """
 
 from __future__ import annotations
@@ -41,11 +42,14 @@ class Reader:
         self._over = False
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
+        #: The thread of the last mark that was made while a task reads.
+        self._marking: threading.Thread | None = None
 
     # --- with a thread ------------------------------------------------------
 
     def open(self) -> None:
-        """Starts to read. A counter is read before the window opens."""
+        """Starts to read. A counter is read before the window opens. Whoever calls it stops it where it
+        raises: an interrupt may come at any line."""
         # Asked before the thread starts, so that its first reading answers.
         asked = self._ask() if self.counter else 0
         self._start()
@@ -58,20 +62,30 @@ class Reader:
         if self.counter and self._thread is not None:
             self._wait(self._ask(), MARK_PATIENCE_S)
         elif self.counter:
-            self._read_here(getattr(self.backend, "read_joules", _nothing))
+            self._read_apart(MARK_PATIENCE_S)
         self.readings.mark(name, at_ns)
 
     def close(self) -> None:
         """Reads once more, and ends."""
-        self._wait(self._ask(), PATIENCE_S)
-        self._end()
-        _quietly(getattr(self.backend, "close", _nothing))
+        try:
+            self._wait(self._ask(), PATIENCE_S)
+        finally:
+            self._stop_reading()
+            self._join()
+            _quietly(getattr(self.backend, "close", _nothing))
 
-    def _end(self) -> None:
-        """Ends the thread, and waits for that where its backend does not hang."""
+    def _stop_reading(self) -> None:
+        """Tells whatever reads that it is over, and waits for nothing."""
         with self._wanted:
             self._over = True
             self._wanted.notify_all()
+        task = self._task
+        if task is not None:
+            # A window that a coroutine opened may be closed in another thread, or after its loop.
+            _quietly(lambda: task.get_loop().call_soon_threadsafe(task.cancel))
+
+    def _join(self) -> None:
+        """Waits for the end of the thread, where its backend does not hang."""
         if self._thread is not None:
             self._thread.join(MARK_PATIENCE_S)
 
@@ -93,7 +107,8 @@ class Reader:
             self.readings.late()
             return
         with self._wanted:
-            if not self._wanted.wait_for(lambda: self._answered >= number, patience_s):
+            self._wanted.wait_for(lambda: self._over or self._answered >= number, patience_s)
+            if self._answered < number:
                 self.readings.late()
 
     def _run(self) -> None:
@@ -112,6 +127,28 @@ class Reader:
     def _read_here(self, read: Callable[[], float | None]) -> None:
         begin_ns = Readings.now_ns()
         self.readings.add(begin_ns, _number(_quietly(read)))
+
+    def _read_apart(self, patience_s: float) -> None:
+        """Reads a counter once, for an event loop's thread: where it takes longer, it is let go."""
+        read = getattr(self.backend, "read_joules", _nothing)
+        values: list[object] = []
+        thread = threading.Thread(
+            target=lambda: values.append(_quietly(read)), name="joulebook-mark", daemon=True
+        )
+        begin_ns = Readings.now_ns()
+        # One that hangs is not asked again: a thread for each mark would pile up.
+        if self._marking is None or not self._marking.is_alive():
+            try:
+                thread.start()
+            except RuntimeError:  # the interpreter goes down, or there are no more threads
+                pass
+            else:
+                self._marking = thread
+                thread.join(patience_s)
+        if values:
+            self.readings.add(begin_ns, _number(values[0]))
+        else:
+            self.readings.late()
 
     # --- with a task --------------------------------------------------------
 
@@ -135,13 +172,23 @@ class Reader:
     async def aclose(self) -> None:
         """The same from a coroutine."""
         read = self._coroutine()
-        if self._task is None or read is None:
-            await in_thread(self._wait, self._ask(), PATIENCE_S)
-            await in_thread(self._end)
-        else:
-            self._task.cancel()
-            await self._aread(read)
-        await _aquietly(getattr(self.backend, "aclose", None))
+        try:
+            if self._task is None or read is None:
+                await in_thread(self._wait, self._ask(), PATIENCE_S)
+            else:
+                self._task.cancel()
+                await self._aread(read)
+        finally:
+            self._stop_reading()
+            if self._thread is not None:
+                await in_thread(self._join)
+            await self._release()
+
+    async def _release(self) -> None:
+        if hasattr(self.backend, "aclose"):
+            await _aquietly(self.backend.aclose)
+        elif hasattr(self.backend, "close"):
+            await in_thread(_quietly, self.backend.close)
 
     def _coroutine(self) -> Callable[[], Awaitable[float | None]] | None:
         """The backend's own way of reading with coroutines, under asyncio."""
@@ -156,7 +203,7 @@ class Reader:
     async def _arun(self, read: Callable[[], Awaitable[float | None]]) -> None:
         import asyncio
 
-        while True:
+        while not self._over:
             if not self.counter:
                 await self._aread(read)
             await asyncio.sleep(self.interval_s)
@@ -168,7 +215,9 @@ class Reader:
 
         begin_ns = Readings.now_ns()
         try:
-            value = await asyncio.wait_for(_awaited(read), max(PATIENCE_S, self.interval_s))
+            # Not wait_for(), in which a cancellation can be lost on Python 3.11.
+            async with asyncio.timeout(max(PATIENCE_S, self.interval_s)):
+                value = await read()
         except TimeoutError:
             self.readings.late()
         except Exception:
@@ -177,14 +226,9 @@ class Reader:
             self.readings.add(begin_ns, _number(value))
 
 
-async def _awaited(read: Callable[[], Awaitable[object]]) -> object:
-    return await read()
-
-
-async def _aquietly(call: Callable[[], Awaitable[object]] | None) -> None:
+async def _aquietly(call: Callable[[], Awaitable[object]]) -> None:
     try:
-        if call is not None:
-            await call()
+        await call()
     except Exception:
         pass
 

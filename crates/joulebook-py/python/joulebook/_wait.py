@@ -12,7 +12,9 @@ import sys
 # Not from `typing`, which takes longer to import than all of this package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Awaitable, Callable
+    from contextlib import AbstractContextManager
     from typing import Any, TypeVar
 
     from ._native import Meter
@@ -41,6 +43,46 @@ async def until(start: Callable[..., object], *arguments: object) -> Any:
     """What start(*arguments, then) hands to `then`."""
     if loop_library() == "trio":
         return await _until_trio(start, arguments)
+    return await _future(start, arguments)
+
+
+async def tell(
+    listener: Callable[[Any], object], start: Callable[..., object], *arguments: object
+) -> None:
+    """Calls the listener with what start(*arguments, then) hands to `then`, even where the caller is
+    cancelled meanwhile: the cancellation goes on after that. For what comes in a moment."""
+    if loop_library() == "trio":
+        import trio
+
+        # The caller's next checkpoint raises.
+        with trio.CancelScope(shield=True):
+            listener(await _until_trio(start, arguments))
+        return
+    import asyncio
+
+    # A future and no task, so that a loop which cancels all its tasks at its end leaves it alone.
+    future = _future(start, arguments)
+    cancelled: asyncio.CancelledError | None = None
+    with _shield_of_anyio():
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError as error:
+                cancelled = error
+    listener(future.result())
+    if cancelled is not None:
+        raise cancelled
+
+
+def _shield_of_anyio() -> AbstractContextManager[object]:
+    """Keeps anyio, where the program has it, from cancelling anew at every turn of the loop."""
+    from contextlib import nullcontext
+
+    scope: Any = getattr(sys.modules.get("anyio"), "CancelScope", None)
+    return nullcontext() if scope is None else scope(shield=True)
+
+
+def _future(start: Callable[..., object], arguments: tuple[object, ...]) -> asyncio.Future[Any]:
     import asyncio
 
     loop = asyncio.get_running_loop()
@@ -52,7 +94,7 @@ async def until(start: Callable[..., object], *arguments: object) -> Any:
 
     # A loop that is closed by then refuses, and the native side leaves it at that.
     start(*arguments, lambda value: loop.call_soon_threadsafe(set_result, value))
-    return await future
+    return future
 
 
 async def _until_trio(start: Callable[..., object], arguments: tuple[object, ...]) -> Any:
@@ -101,16 +143,26 @@ async def in_thread(call: Callable[..., T], *arguments: Any) -> T:
 async def enter(meter: Meter, driver: Reader | None) -> Meter:
     """Opens a window that has to wait: for its card's first reading, or for Python's backend."""
     await until(meter._ready_then)
-    if driver is not None:
+    if driver is None:
+        meter._open(None)
+        return meter
+    try:
         await driver.aopen()
-    meter._open(driver)
+        meter._open(driver)
+    except BaseException:
+        driver._stop_reading()
+        raise
     return meter
 
 
 async def leave(meter: Meter, driver: Reader) -> None:
     """Closes a window that Python's backend is read for."""
-    close_ns = meter._stop()
     try:
-        await driver.aclose()
+        close_ns = meter._stop()
+        try:
+            await driver.aclose()
+        finally:
+            meter._close(close_ns)
     finally:
-        meter._close(close_ns)
+        # Also where the caller's sync is interrupted.
+        driver._stop_reading()

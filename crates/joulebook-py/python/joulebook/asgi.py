@@ -12,7 +12,7 @@ piece gets the headers x-energy-joules and x-energy-method; one of books also x-
 from __future__ import annotations
 
 from ._native import Meter, Ticket
-from ._work import Work, quietly
+from ._work import Work, counted, quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,19 +83,20 @@ class EnergyMiddleware:
             if answer is not None:
                 await answer.flush()
 
-    def _count(self, scope: Scope) -> int | None:
-        if self.tokens is None:
-            tokens = scope.get("state", {}).get("energy_tokens")
-        else:
-            tokens = quietly(self.tokens, scope)
-        return tokens if isinstance(tokens, int) else None
+    def _count(self, scope: Scope) -> object:
+        return quietly(self.tokens or _told, scope)
+
+
+def _told(scope: Scope) -> object:
+    """What the application has said of its tokens."""
+    return scope.get("state", {}).get("energy_tokens")
 
 
 class _Answer:
     """`send`, with headers: the start waits for the first piece of the body, which tells whether it is
     the only one."""
 
-    def __init__(self, work: Work, send: Send, count: Callable[[], int | None]) -> None:
+    def __init__(self, work: Work, send: Send, count: Callable[[], object]) -> None:
         self.work = work
         self.send = send
         self.count = count
@@ -119,7 +120,7 @@ class _Answer:
             more.append((b"x-energy-id", str(of.id).encode()))
         if whole:
             if isinstance(of, Meter):
-                energy = of.result(self.count())
+                energy = of.result(counted(self.count()))
                 joules, method = energy.known_joules, energy.method
             else:
                 receipt = await of.asettle(0.0)

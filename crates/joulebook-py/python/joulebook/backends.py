@@ -82,8 +82,8 @@ class Backend:
         """Called when a window that it was read for has closed."""
 
     async def aclose(self) -> None:
-        """The same under `async with`."""
-        self.close()
+        """close() off the event loop, under `async with`."""
+        await in_thread(self.close)
 
 
 class _Card(Backend):

@@ -19,7 +19,7 @@ import functools
 import inspect
 
 from ._native import Energy
-from ._work import Work
+from ._work import Work, counted, quietly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,19 +50,19 @@ def httpx_hooks(
 
         def __iter__(self) -> Iterator[bytes]:
             yield from self._stream
-            self._response.energy = self._work.end()
+            _put(self._response, self._work.end())
 
         def close(self) -> None:
             try:
                 self._stream.close()
             finally:
-                self._response.energy = self._work.end()
+                _put(self._response, self._work.end())
 
     def request(request: Any) -> None:
         request.extensions = {**request.extensions, _WORK: Work(node, to=to).begin()}
 
     def response(response: Any) -> None:
-        response.energy = None
+        _put(response, None)
         work = response.request.extensions.get(_WORK)
         if work is not None:
             response.stream = Stream(response.stream, response, work)
@@ -83,20 +83,20 @@ def httpx_async_hooks(
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for piece in self._stream:
                 yield piece
-            self._response.energy = await self._work.aend()
+            _put(self._response, await self._work.aend())
 
         async def aclose(self) -> None:
             try:
                 await self._stream.aclose()
             finally:
-                self._response.energy = await self._work.aend()
+                _put(self._response, await self._work.aend())
 
     async def request(request: Any) -> None:
         work = await Work(node, to=to).abegin()
         request.extensions = {**request.extensions, _WORK: work}
 
     async def response(response: Any) -> None:
-        response.energy = None
+        _put(response, None)
         work = response.request.extensions.get(_WORK)
         if work is not None:
             response.stream = Stream(response.stream, response, work)
@@ -151,7 +151,7 @@ def _create(create: Any, begin: Callable[[dict[str, Any]], Work]) -> Any:
         if named.get("stream"):
             return _Stream(answer, work)
         tokens = _tokens(answer)
-        answer.energy = _plain(work.end(tokens), tokens)
+        _put(answer, _plain(work.end(tokens), tokens))
         return answer
 
     return call
@@ -169,7 +169,7 @@ def _acreate(create: Any, begin: Callable[[dict[str, Any]], Work]) -> Any:
         if named.get("stream"):
             return _AsyncStream(answer, work)
         tokens = _tokens(answer)
-        answer.energy = _plain(await work.aend(tokens), tokens)
+        _put(answer, _plain(await work.aend(tokens), tokens))
         return answer
 
     return call
@@ -265,14 +265,24 @@ class _AsyncStream(_Wrapped):
         self.energy = _plain(await self._work.aend(self._tokens, error), self._tokens)
 
 
+def _put(answer: Any, energy: object) -> None:
+    """Puts it on an object of the client's, where that can be."""
+    quietly(setattr, answer, "energy", energy)
+
+
 def _tokens(answer: Any) -> int | None:
     """Tokens of an answer, by its usage; of a `responses` event, by its response's."""
+    tokens: int | None = quietly(_used, answer)
+    return tokens
+
+
+def _used(answer: Any) -> int | None:
     usage = getattr(answer, "usage", None) or getattr(
         getattr(answer, "response", None), "usage", None
     )
     for name in ("completion_tokens", "output_tokens"):
-        tokens = getattr(usage, name, None)
-        if isinstance(tokens, int):
+        tokens = counted(getattr(usage, name, None))
+        if tokens is not None:
             return tokens
     return None
 

@@ -114,7 +114,8 @@ impl Ticket {
         source: &str,
     ) -> PyResult<()> {
         let source = SOURCES.into_iter().find(|it| word(it) == source).ok_or_else(|| {
-            PyValueError::new_err(format!("source: '{source}' is none of tokens"))
+            let words = SOURCES.map(|it| format!("'{}'", word(&it))).join(", ");
+            PyValueError::new_err(format!("source: '{source}' is none of {words}"))
         })?;
         self.lock().usage = Usage {
             prompt: prompt_tokens,

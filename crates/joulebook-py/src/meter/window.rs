@@ -91,6 +91,11 @@ impl Meter {
         let children = Arc::default();
         let open = Open { native, window, reader, outer, is_current, place, children };
         let before = std::mem::replace(&mut me.lock().state, State::Open(Box::new(open)));
+        if let State::Open(open) = &before
+            && let Some(reader) = open.reader.as_ref().filter(|_| open.native.is_ours())
+        {
+            reader.driver.call_method0(py, "_stop_reading")?;
+        }
         // What it held may run code of its own when it goes.
         drop(before);
         if is_current { current::set(py, Some(this.as_unbound())) } else { Ok(()) }
@@ -100,11 +105,17 @@ impl Meter {
     pub(super) fn begin(this: &Bound<'_, Self>, is_current: bool) -> PyResult<()> {
         let py = this.py();
         Self::give_time(py, &this.get().native())?;
-        let reader = this.get().reader(py)?;
-        if let Some(reader) = &reader {
-            reader.driver.call_method0(py, "open")?;
+        let Some(reader) = this.get().reader(py)? else {
+            return Self::open(this, None, is_current);
+        };
+        let driver = reader.driver.clone_ref(py);
+        let opened = driver.call_method0(py, "open");
+        let opened = opened.and_then(|_| Self::open(this, Some(reader), is_current));
+        if opened.is_err() {
+            // An interrupt: no window, and so nobody who would end what reads for it.
+            driver.call_method0(py, "_stop_reading")?;
         }
-        Self::open(this, reader, is_current)
+        opened
     }
 
     /// Runs the caller's sync and stops the clock. An interrupt that comes meanwhile is handed back.

@@ -88,7 +88,10 @@ def test_how_a_ticket_ends(books):
     assert ticket.receipt().status == "abandoned"
     with pytest.raises(ValueError, match="'lost'"):
         books.open().close("lost")
-    with pytest.raises(ValueError, match="'guess'"):
+    words = ["usage", "timings", "eval_count", "counted", "unknown"]
+    for word in words:
+        books.open().used(source=word)
+    with pytest.raises(ValueError, match="source: 'guess' is none of " + ", ".join(f"'{it}'" for it in words)):
         books.open().used(source="guess")
     dropped = books.open().id
     assert books.receipt(dropped).status == "cancelled"

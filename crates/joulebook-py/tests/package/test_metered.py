@@ -113,3 +113,148 @@ def test_without_a_node_and_with_books(cards, node):
 
         booked()
         assert isinstance(booked.energy(), Receipt) and booked.energy().completion_tokens == 5
+
+
+@pytest.mark.parametrize("tokens", [1.5, "many", True, -3, 2**70, [4]], ids=repr)
+@pytest.mark.parametrize("given", ["itself", "by a callable"])
+def test_a_count_that_is_none_is_not_known(node, tokens, given):
+    said = tokens if given == "itself" else lambda _: tokens
+
+    def check(of):
+        @metered(of, tokens=said)
+        def plain():
+            return "fine"
+
+        @metered(of, tokens=said)
+        async def coroutine():
+            return "fine"
+
+        assert plain() == asyncio.run(coroutine()) == "fine"
+        return plain.energy()
+
+    assert check(node).seconds > 0
+    with Books(node) as books:
+        assert check(books).completion_tokens in (None, 0)
+
+
+def test_an_async_generator_is_talked_to_as_its_own(node):
+    told, seen = [], []
+
+    @metered(node, to=told.append)
+    async def talk():
+        answer = None
+        while answer != "end":
+            try:
+                answer = yield answer
+                seen.append(answer)
+            except KeyError as error:
+                answer = f"caught {error.args[0]}"
+            finally:
+                await asyncio.sleep(0)
+
+    @metered(node, to=told.append)
+    async def closing():
+        try:
+            yield 1
+        except GeneratorExit:
+            await asyncio.sleep(0)
+            seen.append("closed")
+            raise
+
+    async def work():
+        talking = talk()
+        assert await talking.asend(None) is None
+        assert await talking.asend("a") == "a"
+        assert await talking.athrow(KeyError("b")) == "caught b"
+        assert not told
+        with pytest.raises(StopAsyncIteration):
+            await talking.asend("end")
+        assert len(told) == 1
+        talking = talk()
+        await talking.asend(None)
+        thrown = ValueError("of the caller")
+        with pytest.raises(ValueError) as caught:
+            await talking.athrow(thrown)
+        assert caught.value is thrown and caught.value.__context__ is None and len(told) == 2
+        left = closing()
+        await anext(left)
+        await left.aclose()
+        await left.aclose()
+
+    asyncio.run(work())
+    assert seen == ["a", "end", "closed"] and len(told) == 3
+
+
+def test_arguments_that_do_not_fit_end_the_work_too(node):
+    told = []
+
+    @metered(node, to=told.append)
+    async def agenerator(one):
+        yield one
+
+    async def work():
+        with pytest.raises(TypeError):
+            await anext(agenerator())
+
+    asyncio.run(work())
+    assert len(told) == 1
+
+
+@pytest.fixture
+def ending(node):
+    """Work on a ticket, and what was told of it."""
+    from joulebook._work import Work
+
+    with Books(node) as books:
+        told = []
+        yield Work(books, to=told.append).begin(), told
+
+
+def test_work_that_is_cancelled_while_it_ends(ending):
+    work, told = ending
+
+    async def cancelled():
+        task = asyncio.create_task(work.aend(3))
+        await asyncio.sleep(0)
+        task.cancel("by its caller")
+        with pytest.raises(asyncio.CancelledError, match="by its caller"):
+            await task
+
+    asyncio.run(cancelled())
+    assert [(receipt.status, receipt.completion_tokens) for receipt in told] == [("done", 3)]
+    assert work.cost is told[0]
+
+
+def test_work_that_runs_out_of_time_while_it_ends(ending):
+    work, told = ending
+
+    async def late():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0):
+                await work.aend(3)
+        return asyncio.current_task().cancelling()
+
+    assert asyncio.run(late()) == 0 and len(told) == 1
+
+
+@pytest.mark.parametrize("library", ["trio", "anyio on asyncio", "anyio on trio"])
+def test_work_that_ends_in_a_scope_that_is_cancelled(ending, library):
+    anyio = pytest.importorskip("anyio")
+    trio = pytest.importorskip("trio")
+    work, told = ending
+    of = trio if library == "trio" else anyio
+    passed = []
+
+    async def cancelled():
+        with of.CancelScope() as scope:
+            scope.cancel()
+            await work.aend(3)
+            await of.sleep(0)
+            passed.append(True)
+        return scope.cancelled_caught
+
+    if library == "trio":
+        assert trio.run(cancelled)
+    else:
+        assert anyio.run(cancelled, backend=library.removeprefix("anyio on "))
+    assert [receipt.status for receipt in told] == ["done"] and not passed

@@ -229,3 +229,53 @@ def test_an_async_openai_client_with_books(node, draw, server):
     draw(350.0)
     with Books(node) as books:
         asyncio.run(ask(books))
+
+
+class Sealed:
+    """An answer that nothing can be put on, and whose usage is no usage."""
+
+    __slots__ = ()
+
+    @property
+    def usage(self):
+        raise RuntimeError("of the client's own making")
+
+
+class Client:
+    """In the shape of OpenAI's."""
+
+    def __init__(self, create):
+        self.completions = type("Completions", (), {"create": staticmethod(create)})()
+
+
+def test_answers_that_cannot_carry_joules_are_what_they_were(node, caplog):
+    sealed = Sealed()
+
+    async def acreate(**_):
+        return sealed
+
+    with Books(node) as books:
+        for of in (node, books):
+            told = []
+            client = with_energy(Client(lambda **_: sealed), of, to=told.append)
+            aclient = with_energy(Client(acreate), of, to=told.append)
+            assert client.completions.create(model=object()) is sealed
+            assert asyncio.run(aclient.completions.create(model=object())) is sealed
+            assert len(told) == 2
+    assert "RuntimeError" in caplog.text and "AttributeError" in caplog.text
+
+
+@pytest.mark.parametrize("tokens", [1.5, True, 2**70], ids=repr)
+def test_tokens_of_an_application_that_are_no_count(node, tokens):
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        scope["state"]["energy_tokens"] = tokens
+        await send({"type": "http.response.body", "body": b"end"})
+
+    def broken(scope):
+        return tokens
+
+    with Books(node) as books:
+        for app in (EnergyMiddleware(app, node), EnergyMiddleware(app, books), EnergyMiddleware(app, node, tokens=broken)):
+            (answer,) = asked(app, "/")
+            assert answer.text == "end" and answer.headers["x-energy-method"]
