@@ -126,6 +126,7 @@ struct Recorder {
     throttle: Throttle,
     failures: u32,
     tenants_due_ns: u64,
+    usage_read: bool,
     suspended_ns: u64,
     /// The machine slept since the last point.
     slept: bool,
@@ -190,6 +191,7 @@ impl Recorder {
             throttle: Throttle::default(),
             failures: 0,
             tenants_due_ns: 0,
+            usage_read: false,
             suspended_ns: suspended_ns(),
             slept: false,
         }
@@ -233,11 +235,17 @@ impl Recorder {
                 due_ns = due_ns.max(now + SECOND);
             }
             // Where it does not delay a read that is about to pin a publish.
-            let overdue = now >= self.tenants_due_ns + TENANTS_EVERY_NS;
+            let overdue = now >= self.tenants_due_ns + TENANTS_EVERY_NS || self.is_asked(&card);
             if overdue || (now >= self.tenants_due_ns && due_ns.saturating_sub(now) >= QUIET_NS) {
                 self.look_around(&card, now);
             }
         }
+    }
+
+    /// Somebody wants to know how full the card is, and it was never looked at: the first look around
+    /// comes before anybody can ask.
+    fn is_asked(&self, card: &Card) -> bool {
+        !self.usage_read && self.tenants.is_some() && card.usage_wanted.load(Ordering::Relaxed)
     }
 
     /// Reads the gauge beside the counter.
@@ -401,6 +409,7 @@ impl Recorder {
                 let usage = tenants.usage();
                 card.health.asking_ns.store(0, Ordering::Relaxed);
                 card.note_usage(now, usage);
+                self.usage_read = true;
             }
         }
         card.health.asking_ns.store(now, Ordering::Relaxed);

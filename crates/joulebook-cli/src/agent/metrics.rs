@@ -238,7 +238,7 @@ fn table() -> Vec<(&'static str, &'static str, Option<Unit>, bool, Shows)> {
             Some(now.card()?.cost().late as f64)
         }),
         (
-            "joulebook_card_gauge_reads",
+            "joulebook_card_power_reads",
             "Times the power gauge was read beside a slow counter",
             None,
             true,

@@ -59,7 +59,7 @@ fn a_card_that_comes_back_goes_on_where_it_was() {
                 last = energy;
                 if absent {
                     assert_eq!(value(&page, "joulebook_card_resets_total"), Some(0.0));
-                    assert_eq!(value(&page, "joulebook_card_gauge_reads_total"), Some(0.0));
+                    assert_eq!(value(&page, "joulebook_card_power_reads_total"), Some(0.0));
                     assert!(value(&page, "joulebook_card_gaps_total").unwrap() >= 1.0, "{page}");
                     assert!(value(&page, "joulebook_card_read_errors_total").unwrap() > 1.0);
                     // What it drew meanwhile is the register's, and is not lost.

@@ -1,7 +1,7 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use joulebook::{
-    Fault, Idle, Meter, Method, Node,
+    Fault, Idle, Meter, Method, Node, Usage,
     core::{Flags, estimate::Rule},
 };
 use joulebook_lab::Shows;
@@ -104,6 +104,17 @@ fn the_recorder_ends_with_the_last_handle() {
     assert!(!hand.has_let_go(), "a window that may settle is a handle");
     drop(pending);
     eventually(|| hand.has_let_go());
+}
+
+#[test]
+fn how_full_a_card_is_is_known_right_after_it_was_first_wanted() {
+    let bench = Bench::with(Setup::default());
+    bench.pass(1);
+    assert_eq!(bench.card.usage(), Usage::default());
+    bench.card.want_usage();
+    // A fifth of the time between two looks around.
+    bench.pass(10);
+    assert_eq!(bench.card.usage().used_mib, Some(500));
 }
 
 #[test]
