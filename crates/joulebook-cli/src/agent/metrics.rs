@@ -194,7 +194,8 @@ fn table() -> Vec<(&'static str, &'static str, Option<Unit>, bool, Shows)> {
         ),
         (
             "joulebook_card_power",
-            "Mean power since the publish before, or the gauge's reading",
+            "Mean power up to the last publish over as long as it takes to know it, a second at most, or the \
+             gauge's reading",
             watts(),
             false,
             |now| Some(now.card()?.power_until(now.point?).watts()),

@@ -114,7 +114,7 @@ def test_power(nodes, implementation):
     assert set(said) == {"gpu", "name", "watts", "memory_used_mib", "memory_total_mib", "memory_free_mib",
                          "utilization_pct", "compute_apps"}
     assert (said["gpu"], said["name"]) == (1, "Bench 32")
-    # Ours is what the register has counted since its last publish, which on a busy host is not known to the moment.
+    # Ours is what the register has counted up to its last publish, whose moment a busy host leaves open.
     assert nodes(implementation).watts(1) == pytest.approx(231.4, rel=0.2)
     assert (said["memory_used_mib"], said["memory_total_mib"], said["memory_free_mib"]) == (18342, 32607, 14265)
     assert said["utilization_pct"] == 87
